@@ -1,0 +1,62 @@
+# kopt_layer(name SOURCES .. [USES layers..] [LIBS third party, private to the layer..])
+# One static library for each layer, linked against the layers it may use, so that an upward
+# call does not link.
+function(kopt_layer name)
+  cmake_parse_arguments(L "" "" "SOURCES;USES;LIBS" ${ARGN})
+  add_library(kopt_${name} STATIC ${L_SOURCES})
+  target_include_directories(kopt_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(kopt_${name} PUBLIC kopt_flags PRIVATE ${L_LIBS})
+  foreach(u ${L_USES})
+    target_link_libraries(kopt_${name} PUBLIC kopt_${u})
+  endforeach()
+endfunction()
+
+# kopt_test(unit.layer.module SOURCES .. LAYERS .. [LIBS ..] [LABELS ..] [TIMEOUT s] [ARGS ..] [ENV ..])
+# A cmocka program; exit 77 = skipped, with the reason on stdout. Runs in a scratch folder.
+function(kopt_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LAYERS;LIBS;LABELS;ARGS;ENV" ${ARGN})
+  string(REPLACE "." "_" target "test_${name}")
+  add_executable(${target} ${T_SOURCES})
+  target_link_libraries(${target} PRIVATE kopt_flags ${CMOCKA_LIBRARIES} ${T_LIBS})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_include_directories(${target} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
+  foreach(l ${T_LAYERS})
+    target_link_libraries(${target} PRIVATE kopt_${l})
+  endforeach()
+  set(scratch ${CMAKE_BINARY_DIR}/scratch/${name})
+  file(MAKE_DIRECTORY ${scratch})
+  add_test(NAME ${name} COMMAND ${target} ${T_ARGS} WORKING_DIRECTORY ${scratch})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
+  if(NOT T_LABELS)
+    set(T_LABELS short)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "KOPT_SOURCE_DIR=${CMAKE_SOURCE_DIR};KOPT_BUILD_DIR=${CMAKE_BINARY_DIR};${T_ENV}")
+endfunction()
+
+# kopt_fuzz(subject SOURCES .. LAYERS ..): LLVMFuzzerTestOneInput in SOURCES.
+# With KOPT_FUZZ a libFuzzer program that runs for a while; always a program that replays
+# tests/fuzz/corpus/<subject>.
+function(kopt_fuzz subject)
+  cmake_parse_arguments(F "" "" "SOURCES;LAYERS" ${ARGN})
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${subject})
+  add_executable(fuzz_${subject} ${F_SOURCES})
+  target_link_libraries(fuzz_${subject} PRIVATE kopt_flags)
+  foreach(l ${F_LAYERS})
+    target_link_libraries(fuzz_${subject} PRIVATE kopt_${l})
+  endforeach()
+  if(KOPT_FUZZ)
+    target_link_options(fuzz_${subject} PRIVATE -fsanitize=fuzzer)
+    set(work ${CMAKE_BINARY_DIR}/fuzz/${subject})
+    file(MAKE_DIRECTORY ${work})
+    add_test(NAME fuzz.${subject} COMMAND fuzz_${subject} -max_total_time=20 -timeout=10 -rss_limit_mb=2048
+      ${work} ${corpus})
+  else()
+    target_sources(fuzz_${subject} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
+    add_test(NAME fuzz.${subject} COMMAND fuzz_${subject} ${corpus})
+  endif()
+  set_tests_properties(fuzz.${subject} PROPERTIES LABELS short TIMEOUT 120)
+endfunction()

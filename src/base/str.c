@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool kp_str_starts(struct kp_str s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return s.len >= n && memcmp(s.ptr, prefix, n) == 0;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+}
+
+struct kp_str kp_str_trim(struct kp_str s)
+{
+    while (s.len && is_space(s.ptr[0])) {
+        s.ptr++;
+        s.len--;
+    }
+    while (s.len && is_space(s.ptr[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+struct kp_str kp_str_cut(struct kp_str s, char c, struct kp_str *rest)
+{
+    const char *at = s.len ? memchr(s.ptr, c, s.len) : NULL;
+    if (!at) {
+        *rest = (struct kp_str){s.ptr + s.len, 0};
+        return s;
+    }
+    size_t n = (size_t)(at - s.ptr);
+    *rest = (struct kp_str){at + 1, s.len - n - 1};
+    return (struct kp_str){s.ptr, n};
+}
+
+/* strtoll and strtod need a terminator: numbers longer than this are no numbers of ours. */
+enum { NUMBER_MAX = 63 };
+
+static bool copy_number(struct kp_str s, char out[NUMBER_MAX + 1])
+{
+    if (s.len == 0 || s.len > NUMBER_MAX || is_space(s.ptr[0]) ||
+        memchr(s.ptr, 0, s.len) != NULL)
+        return false;
+    memcpy(out, s.ptr, s.len);
+    out[s.len] = 0;
+    return true;
+}
+
+bool kp_str_to_i64(struct kp_str s, int64_t *out)
+{
+    char text[NUMBER_MAX + 1];
+    char *end = NULL;
+    if (!copy_number(s, text))
+        return false;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno != 0 || *end != 0)
+        return false;
+    *out = v;
+    return true;
+}
+
+bool kp_str_to_f64(struct kp_str s, double *out)
+{
+    char text[NUMBER_MAX + 1];
+    char *end = NULL;
+    if (!copy_number(s, text))
+        return false;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (*end != 0 || (errno == ERANGE && (v > 1 || v < -1)))
+        return false;
+    *out = v;
+    return true;
+}
