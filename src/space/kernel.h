@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* A tunable kernel as its file describes it: `#pragma kopt` lines or T1 JSON. Layer: space.
+ *
+ * Life: parse (no device, no problem size needed) -> bind to a problem and a device, which gives
+ * a space -> geometry, arguments and metrics of one configuration. */
+#ifndef KP_SPACE_KERNEL_H
+#define KP_SPACE_KERNEL_H
+
+#include "base/arena.h"
+#include "space/expr.h"
+#include "space/space.h"
+
+enum kp_lang { KP_LANG_OPENCL, KP_LANG_CUDA };
+
+enum kp_elem {
+    KP_I8,
+    KP_U8,
+    KP_I16,
+    KP_U16,
+    KP_I32,
+    KP_U32,
+    KP_I64,
+    KP_U64,
+    KP_F16,
+    KP_BF16,
+    KP_F32,
+    KP_F64
+};
+size_t kp_elem_bytes(enum kp_elem e);
+const char *kp_elem_name(enum kp_elem e); /* "f32" */
+bool kp_elem_is_float(enum kp_elem e);
+
+enum kp_arg_kind { KP_ARG_SCALAR, KP_ARG_BUFFER, KP_ARG_LOCAL };
+enum kp_arg_dir { KP_DIR_IN, KP_DIR_OUT, KP_DIR_INOUT };
+enum kp_fill {
+    KP_FILL_NORMAL,    /* mean a, standard deviation b; the default */
+    KP_FILL_UNIFORM,   /* [a, b); integers [a, b] */
+    KP_FILL_CONSTANT,  /* a */
+    KP_FILL_GENERATOR, /* expression a with the element's index in `i` */
+    KP_FILL_FILE       /* raw little-endian bytes from a file beside the kernel file */
+};
+
+struct kp_arg {
+    const char *name;
+    enum kp_arg_kind kind;
+    enum kp_elem elem;
+    uint32_t lanes;              /* 1; 2, 3, 4, 8, 16 for vector types such as float4 */
+    enum kp_arg_dir dir;         /* buffers */
+    const struct kp_expr *count; /* buffers and locals: elements (of `lanes` lanes each) */
+    const struct kp_expr *value; /* scalars */
+    enum kp_fill fill;           /* buffers; an out buffer has none (it is poisoned) */
+    const struct kp_expr *fill_a;
+    const struct kp_expr *fill_b;
+    const char *fill_file;
+    int line;
+};
+
+enum kp_check_kind {
+    KP_CHECK_KERNEL, /* against another kernel of the same source */
+    KP_CHECK_C,      /* against a C function, compiled by the host's C compiler */
+    KP_CHECK_FILE    /* against raw bytes of a file */
+};
+
+struct kp_check_decl {
+    size_t arg; /* index of the buffer that is checked */
+    enum kp_check_kind kind;
+    const char *name;            /* kernel, C function or file */
+    const char *path;            /* KP_CHECK_C: the source file, as written */
+    const struct kp_expr *rtol;  /* |got - want| <= atol + rtol * |want| */
+    const struct kp_expr *atol;
+    int line;
+};
+
+/* A reference kernel's own launch geometry; its arguments are those of the tuned kernel. */
+struct kp_reference {
+    const char *name;
+    const struct kp_expr *block[3]; /* NULL = 1 */
+    const struct kp_expr *grid[3];
+    int line;
+};
+
+struct kp_metric {
+    const char *name;
+    const struct kp_expr *expr; /* names: problem, parameters, lets, time_ns, bytes.. */
+    bool maximise;              /* of no effect on the search unless it is the objective */
+    int line;
+};
+
+struct kp_let {
+    const char *name;
+    const struct kp_expr *expr;
+    uint32_t slot;
+    int line;
+};
+
+/* The device's numbers that rules may use, by the name behind "device.". */
+struct kp_limits {
+    int64_t max_threads;      /* work-items of a group */
+    int64_t max_block[3];     /* max_block_x, _y, _z */
+    int64_t shared_bytes;     /* local memory of a group; the opt-in maximum on CUDA */
+    int64_t registers;        /* of a block; 0 unknown */
+    int64_t warp;             /* warp or preferred multiple */
+    int64_t compute_units;    /* multiprocessors */
+    int64_t l2_bytes;         /* last-level cache */
+    int64_t global_bytes;     /* device memory */
+    int64_t clock_khz;        /* 0 unknown */
+    int64_t cc;               /* 90 for compute capability 9.0; 0 not CUDA */
+};
+
+struct kp_kernel {
+    const char *path;   /* as given; messages use it */
+    const char *name;   /* entry point */
+    enum kp_lang lang;
+    struct kp_str source; /* what is compiled (for T1: the kernel file's text) */
+    const char *source_path;
+    const char *const *problem; /* names */
+    const int64_t *problem_default; /* value by problem index where has_problem_default */
+    const bool *has_problem_default;
+    size_t n_problem;
+    const struct kp_param *params;
+    size_t n_params;
+    const struct kp_rule *rules;
+    size_t n_rules;
+    const struct kp_let *lets;
+    size_t n_lets;
+    const struct kp_expr *block[3]; /* work-items of a group; NULL = 1 */
+    const struct kp_expr *grid[3];  /* groups; NULL = 1 */
+    const struct kp_expr *shared;   /* dynamic shared memory in bytes; NULL = 0 */
+    const struct kp_arg *args;
+    size_t n_args;
+    const struct kp_check_decl *checks;
+    size_t n_checks;
+    const struct kp_reference *references;
+    size_t n_references;
+    const struct kp_metric *metrics;
+    size_t n_metrics;
+    const char *const *flags; /* compiler options, in order */
+    size_t n_flags;
+    const char *macro_prefix; /* "" or what stands before each parameter's macro name */
+    struct kp_scope scope;
+    uint32_t n_slots; /* of the environment: problem, device, parameters, lets, time_ns, i */
+    uint32_t slot_time_ns;
+    uint32_t slot_index; /* `i` of generators */
+    struct kp_arena arena;
+};
+
+/* Reads and parses a kernel file (.cl, .cu and the like, by extension or a `#pragma kopt lang`
+ * line) or a T1 file (.json, Kernel Tuner's or KTT's dialect; its kernel file is found beside
+ * it, and a missing one is an error only when need_source).
+ * Owner: kp_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (position, excerpt, hint), KOPT_ENOMEM. */
+kopt_status kp_kernel_load(const char *path, bool need_source, struct kp_kernel **out,
+                           kopt_error *err);
+/* The same from memory; `text` is copied. */
+kopt_status kp_kernel_parse(const char *path, struct kp_str text, struct kp_kernel **out,
+                            kopt_error *err);
+void kp_kernel_free(struct kp_kernel *k);
+
+/* Everything that decides what is measured, apart from parameter lists, rules, metrics and
+ * defaults: the source without `#pragma kopt` lines, the files it includes (found beside it and
+ * in -I folders, recursively), launch geometry, arguments, checks and the reference files, flags.
+ * `out`: lower-case hex of SHA-256 (KP_SHA256_HEX + 1 bytes). */
+kopt_status kp_kernel_hash(const struct kp_kernel *k, char *out, kopt_error *err);
+
+/* A kernel with its problem and device: fixed slots are known, a space stands over them. */
+struct kp_bound {
+    const struct kp_kernel *kernel; /* borrowed, outlives it */
+    int64_t *problem;               /* values by problem index */
+    struct kp_value *values;        /* by slot */
+    unsigned char *known;
+    struct kp_space_desc desc;
+    struct kp_space *space;
+    struct kp_arena arena;
+};
+
+/* `problem`: "M=512" texts, each a name of the kernel's problem with an integer of at least 1, or a
+ * parameter with one of its values ("BM=64", "BM=32,64"), which narrows the space.
+ * Errors: KOPT_EUSAGE (missing, unknown, repeated or non-positive; the hint lists the names),
+ * as kp_space_new(). */
+kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
+                           size_t n_problem, const struct kp_limits *limits,
+                           struct kp_bound **out, kopt_error *err);
+void kp_bound_free(struct kp_bound *b);
+
+/* {"K":512,"M":512,"N":512}, names sorted. */
+void kp_bound_problem_json(const struct kp_bound *b, struct kp_buf *out);
+
+/* The declared default (default lines, T1 "Default"), repaired to a valid configuration; without
+ * one, the valid configuration nearest to the middle of the value lists. False: empty space. */
+bool kp_bound_default(const struct kp_bound *b, uint32_t *config);
+
+struct kp_geometry {
+    int64_t block[3];
+    int64_t grid[3];
+    int64_t shared_bytes;
+};
+
+/* The launch of a configuration. Errors: KOPT_ERANGE (a size is not positive or overflows;
+ * names the line). */
+kopt_status kp_bound_geometry(const struct kp_bound *b, const uint32_t *config,
+                              struct kp_geometry *out, kopt_error *err);
+/* The launch of reference `r`; parameters are not known there. */
+kopt_status kp_bound_reference_geometry(const struct kp_bound *b, size_t r,
+                                        struct kp_geometry *out, kopt_error *err);
+
+/* Elements of a buffer or local argument / value of a scalar; `config` may be NULL for arguments
+ * that do not depend on parameters (buffers may not: that is an error at parse time). */
+kopt_status kp_bound_arg_count(const struct kp_bound *b, size_t arg, const uint32_t *config,
+                               int64_t *count, kopt_error *err);
+kopt_status kp_bound_arg_value(const struct kp_bound *b, size_t arg, const uint32_t *config,
+                               struct kp_value *value, kopt_error *err);
+
+/* "BM=64" for each parameter and let that is passed as a macro, in order; `visit` gets name and
+ * text, valid during the call. */
+kopt_status kp_bound_macros(const struct kp_bound *b, const uint32_t *config,
+                            void (*visit)(void *user, const char *name, const char *text),
+                            void *user, kopt_error *err);
+
+/* Metric `m` at a time; false when it cannot be evaluated. */
+bool kp_bound_metric(const struct kp_bound *b, size_t m, const uint32_t *config, double time_ns,
+                     double *out);
+
+/* Evaluate any expression of the kernel under a configuration (NULL: parameters not known). */
+enum kp_outcome kp_bound_eval(const struct kp_bound *b, const struct kp_expr *e,
+                              const uint32_t *config, struct kp_value *out,
+                              struct kp_eval_error *why);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* A tuning space: parameters, rules, and the valid configurations without holding them.
+ * Layer: space.
+ *
+ * A configuration is one value index for each parameter, in the order of declaration:
+ * uint32_t config[n_params]. Valid configurations are ranked 0 .. count-1 in a fixed order
+ * (that of an odometer over the parameters as declared, the last one fastest).
+ *
+ * The engine is a decision diagram: one level for each parameter (in an order of its own
+ * choosing), nodes merged when every rule's remaining condition is the same, completions counted
+ * in each node. It serves counting, rank and unrank, uniform samples, neighbours and "does this
+ * prefix have a valid completion" in time proportional to the number of parameters. */
+#ifndef KP_SPACE_SPACE_H
+#define KP_SPACE_SPACE_H
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "space/expr.h"
+
+struct kp_param {
+    const char *name;
+    enum kp_type type;
+    const struct kp_value *values; /* distinct */
+    uint32_t n_values;             /* at least 1 */
+    int64_t default_index;         /* -1: none declared */
+    uint32_t slot;                 /* in the environment */
+    int line;                      /* where it was declared; 0 unknown */
+};
+
+struct kp_rule {
+    const struct kp_expr *expr;
+    const char *text;    /* as written */
+    const char *message; /* the user's words, or NULL */
+    int line;
+};
+
+enum { KP_PARAMS_MAX = 128, KP_RULES_MAX = 1024 };
+
+struct kp_space_desc {
+    const struct kp_param *params;
+    size_t n_params;
+    const struct kp_rule *rules;
+    size_t n_rules;
+    /* Fixed names (problem sizes, device limits): values by slot, known where known. The
+     * parameters' slots are not known here. */
+    const struct kp_value *values;
+    const unsigned char *known;
+    size_t n_slots;
+    size_t max_bytes; /* memory the engine may use; 0 = 64 MiB */
+};
+
+struct kp_space;
+
+/* `desc` and what it points to must outlive the space.
+ * Errors: KOPT_ERANGE (more than 2^64-1 valid configurations, or over max_bytes), KOPT_ENOMEM,
+ * KOPT_EUSAGE (limits above). A space without a valid configuration is no error: count is 0. */
+kopt_status kp_space_new(const struct kp_space_desc *desc, struct kp_space **out,
+                         kopt_error *err);
+void kp_space_free(struct kp_space *s);
+
+size_t kp_space_n_params(const struct kp_space *s);
+const struct kp_param *kp_space_param(const struct kp_space *s, size_t i);
+/* The product of all value counts. */
+double kp_space_cartesian(const struct kp_space *s);
+uint64_t kp_space_count(const struct kp_space *s);
+
+/* Errors: KOPT_ERANGE (rank >= count). */
+kopt_status kp_space_at(const struct kp_space *s, uint64_t rank, uint32_t *config,
+                        kopt_error *err);
+/* False when the configuration is not valid. */
+bool kp_space_rank(const struct kp_space *s, const uint32_t *config, uint64_t *rank);
+
+/* Uniform over the valid configurations; count must not be 0. */
+void kp_space_sample(const struct kp_space *s, struct kp_rng *rng, uint32_t *config);
+
+/* Why a configuration is out. */
+struct kp_rule_hit {
+    size_t rule;              /* index of the first rule that fails */
+    struct kp_eval_error why; /* .what != NULL when it could not be evaluated */
+};
+/* By evaluating the rules, not the diagram. `hit` may be NULL. */
+bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit);
+
+/* Does some valid configuration have these values? config[i] is read where fixed[i] != 0. Exact. */
+bool kp_space_completable(const struct kp_space *s, const uint32_t *config,
+                          const unsigned char *fixed);
+
+enum kp_near {
+    KP_NEAR_ADJACENT, /* one parameter moves to the next or previous value that is valid */
+    KP_NEAR_HAMMING   /* one parameter takes any other valid value */
+};
+/* Calls `visit` with each valid neighbour (a borrowed array, changed afterwards) until it
+ * returns false. */
+void kp_space_neighbours(const struct kp_space *s, const uint32_t *config, enum kp_near kind,
+                         bool (*visit)(void *user, const uint32_t *config), void *user);
+
+/* A valid configuration near any (perhaps invalid) one: parameters are kept in order of
+ * declaration as far as a valid completion exists, the others move to the nearest index.
+ * False when the space is empty. */
+bool kp_space_repair(const struct kp_space *s, uint32_t *config);
+
+/* How much each rule removes. */
+struct kp_rule_effect {
+    uint64_t alone;   /* candidates this rule alone removes, of the Cartesian product; exact while
+                         that is below 2^64, else UINT64_MAX */
+    uint64_t in_turn; /* valid under the rules before it, removed by this one */
+};
+/* effects[n_rules]; the rules are applied in file order. A space that became empty: the first
+ * rule after which nothing is left is *last (n_rules when some are left).
+ * Errors: as kp_space_new(). */
+kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *effects,
+                             size_t *last, kopt_error *err);
+
+/* "BM=64,BN=32": names and values in order of declaration. */
+void kp_space_config_text(const struct kp_space *s, const uint32_t *config, struct kp_buf *out);
+/* {"BM":64,"BN":32}, the names sorted bytewise: the key under which results are stored. */
+void kp_space_config_json(const struct kp_space *s, const uint32_t *config, struct kp_buf *out);
+/* Sets values[slot]/known[slot] of every parameter. */
+void kp_space_bind(const struct kp_space *s, const uint32_t *config, struct kp_value *values,
+                   unsigned char *known);
+
+#endif
