@@ -7,6 +7,7 @@
 #define KP_SPACE_KERNEL_H
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "space/expr.h"
 #include "space/space.h"
 
@@ -91,20 +92,6 @@ struct kp_let {
     const struct kp_expr *expr;
     uint32_t slot;
     int line;
-};
-
-/* The device's numbers that rules may use, by the name behind "device.". */
-struct kp_limits {
-    int64_t max_threads;      /* work-items of a group */
-    int64_t max_block[3];     /* max_block_x, _y, _z */
-    int64_t shared_bytes;     /* local memory of a group; the opt-in maximum on CUDA */
-    int64_t registers;        /* of a block; 0 unknown */
-    int64_t warp;             /* warp or preferred multiple */
-    int64_t compute_units;    /* multiprocessors */
-    int64_t l2_bytes;         /* last-level cache */
-    int64_t global_bytes;     /* device memory */
-    int64_t clock_khz;        /* 0 unknown */
-    int64_t cc;               /* 90 for compute capability 9.0; 0 not CUDA */
 };
 
 struct kp_kernel {

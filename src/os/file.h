@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Files and paths. Layer: os. */
+#ifndef KP_OS_FILE_H
+#define KP_OS_FILE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+
+/* Append all of `path` to `out`, up to out->max. Errors: KOPT_EIO (with the system's reason; a
+ * directory is one), KOPT_ERANGE (larger than max), KOPT_ENOMEM. */
+kopt_status kp_file_read(const char *path, struct kp_buf *out, kopt_error *err);
+
+/* Write to a temporary name beside it, sync, rename: readers see the old or the new content.
+ * Errors: KOPT_EIO, KOPT_EFULL. */
+kopt_status kp_file_write(const char *path, const void *bytes, size_t n, kopt_error *err);
+
+bool kp_file_exists(const char *path);
+
+/* The folder part of `path` ("." when it has none), the name part, and folder/name (an absolute
+ * `name` stays as it is). Results are the caller's (kp_free), NULL when out of memory. */
+char *kp_path_dir(const char *path);
+const char *kp_path_base(const char *path); /* borrowed */
+char *kp_path_join(const char *dir, const char *name);
+
+/* Make `path` and the folders above it. Errors: KOPT_EIO, KOPT_EFULL. */
+kopt_status kp_dir_make(const char *path, kopt_error *err);
+
+/* A new private folder under $TMPDIR or /tmp; *out is the caller's. */
+kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err);
+
+/* Remove a folder of ours with the files in it (two levels at most, no links followed). */
+void kp_dir_remove(const char *path);
+
+#endif
