@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Own writer: Jansson's prints 0.1 with 17 digits. Layer: json. */
+#include "base/alloc.h"
+#include "base/num.h"
+#include "json/impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t kp_json_utf8_len(const char *s, size_t n)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    /* Least code points of 2-, 3- and 4-byte sequences: shorter ones are overlong. */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (n == 0)
+        return 0;
+    if (u[0] < 0x80)
+        return 1;
+    size_t len = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : u[0] >= 0xc0 ? 2 : 0;
+    if (len == 0 || u[0] >= 0xf8 || len > n)
+        return 0;
+    uint32_t c = u[0] & (0x7fU >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (u[i] & 0x3f);
+    }
+    bool surrogate = c >= 0xd800 && c <= 0xdfff;
+    return c < least[len] || c > 0x10ffff || surrogate ? 0 : len;
+}
+
+static void quote_ascii(char c, struct kp_buf *out)
+{
+    static const char plain[] = "\"\\\b\f\n\r\t";
+    static const char letter[] = "\"\\bfnrt";
+    const char *at = c ? strchr(plain, c) : NULL;
+    if (at) {
+        kp_buf_addc(out, '\\');
+        kp_buf_addc(out, letter[at - plain]);
+    } else if ((unsigned char)c < 0x20 || c == 0x7f) {
+        kp_buf_addf(out, "\\u%04x", (unsigned)c);
+    } else {
+        kp_buf_addc(out, c);
+    }
+}
+
+void kp_json_quote(struct kp_str s, struct kp_buf *out)
+{
+    kp_buf_addc(out, '"');
+    for (size_t i = 0; i < s.len;) {
+        size_t n = kp_json_utf8_len(s.ptr + i, s.len - i);
+        if (n == 0)
+            kp_buf_adds(out, "\xef\xbf\xbd");
+        else if (n == 1)
+            quote_ascii(s.ptr[i], out);
+        else
+            kp_buf_add(out, s.ptr + i, n);
+        i += n ? n : 1;
+    }
+    kp_buf_addc(out, '"');
+}
+
+struct writer {
+    struct kp_buf *out;
+    bool pretty;
+};
+
+static void new_line(const struct writer *w, int depth)
+{
+    if (!w->pretty)
+        return;
+    kp_buf_addc(w->out, '\n');
+    for (int i = 0; i < depth; i++)
+        kp_buf_adds(w->out, "  ");
+}
+
+static void write_value(const struct writer *w, json_t *j, int depth);
+
+/* NOLINTNEXTLINE(misc-no-recursion): see write_value() */
+static void write_array(const struct writer *w, json_t *j, int depth)
+{
+    size_t n = json_array_size(j);
+    kp_buf_addc(w->out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            kp_buf_addc(w->out, ',');
+        new_line(w, depth + 1);
+        write_value(w, json_array_get(j, i), depth + 1);
+    }
+    if (n)
+        new_line(w, depth);
+    kp_buf_addc(w->out, ']');
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): see write_value() */
+static void write_object(const struct writer *w, json_t *j, int depth)
+{
+    size_t n = json_object_size(j);
+    size_t i = 0;
+    const char **keys = kp_calloc(n ? n : 1, sizeof(*keys));
+    if (!keys) {
+        w->out->failed = KOPT_ENOMEM;
+        return;
+    }
+    for (void *it = json_object_iter(j); it && i < n; it = json_object_iter_next(j, it))
+        keys[i++] = json_object_iter_key(it);
+    qsort(keys, n, sizeof(*keys), compare_keys);
+    kp_buf_addc(w->out, '{');
+    for (i = 0; i < n; i++) {
+        if (i)
+            kp_buf_addc(w->out, ',');
+        new_line(w, depth + 1);
+        kp_json_quote(kp_str_from(keys[i]), w->out);
+        kp_buf_adds(w->out, w->pretty ? ": " : ":");
+        write_value(w, json_object_get(j, keys[i]), depth + 1);
+    }
+    if (n)
+        new_line(w, depth);
+    kp_buf_addc(w->out, '}');
+    kp_free(keys);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_JSON_DEPTH_MAX levels */
+static void write_value(const struct writer *w, json_t *j, int depth)
+{
+    char text[KP_F64_TEXT];
+    if (depth > KP_JSON_DEPTH_MAX && w->out->failed == KOPT_OK)
+        w->out->failed = KOPT_ERANGE;
+    if (w->out->failed != KOPT_OK)
+        return;
+    switch (json_typeof(j)) {
+    case JSON_OBJECT:
+        write_object(w, j, depth);
+        break;
+    case JSON_ARRAY:
+        write_array(w, j, depth);
+        break;
+    case JSON_STRING:
+        kp_json_quote((struct kp_str){json_string_value(j), json_string_length(j)}, w->out);
+        break;
+    case JSON_INTEGER:
+        kp_buf_addf(w->out, "%" PRId64, (int64_t)json_integer_value(j));
+        break;
+    case JSON_REAL:
+        kp_buf_add(w->out, text, kp_f64_to_text(json_real_value(j), text));
+        break;
+    case JSON_TRUE:
+        kp_buf_adds(w->out, "true");
+        break;
+    case JSON_FALSE:
+        kp_buf_adds(w->out, "false");
+        break;
+    case JSON_NULL:
+        kp_buf_adds(w->out, "null");
+        break;
+    }
+}
+
+void kp_json_dump(const struct kp_json *j, struct kp_buf *out)
+{
+    write_value(&(struct writer){out, false}, kp_json_plain(j), 0);
+}
+
+void kp_json_dump_pretty(const struct kp_json *j, struct kp_buf *out)
+{
+    write_value(&(struct writer){out, true}, kp_json_plain(j), 0);
+    kp_buf_addc(out, '\n');
+}
+
+void kp_json_line(const struct kp_json *j, struct kp_buf *out)
+{
+    kp_json_dump(j, out);
+    kp_buf_addc(out, '\n');
+}

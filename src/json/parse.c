@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "json/impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_JSON_DEPTH_MAX levels */
+static bool depth_ok(json_t *j, int left)
+{
+    if (!json_is_array(j) && !json_is_object(j))
+        return true;
+    if (left == 0)
+        return false;
+    if (json_is_array(j)) {
+        for (size_t i = 0; i < json_array_size(j); i++) {
+            if (!depth_ok(json_array_get(j, i), left - 1))
+                return false;
+        }
+        return true;
+    }
+    for (void *it = json_object_iter(j); it; it = json_object_iter_next(j, it)) {
+        if (!depth_ok(json_object_iter_value(it), left - 1))
+            return false;
+    }
+    return true;
+}
+
+static struct kp_str line_of(struct kp_str text, int line)
+{
+    struct kp_str rest = text;
+    struct kp_str found = {"", 0};
+    for (int i = 0; i < line && rest.ptr; i++)
+        found = kp_str_cut(rest, '\n', &rest);
+    return found;
+}
+
+static kopt_status syntax_error(struct kp_str text, const char *name, const json_error_t *je,
+                                kopt_error *err)
+{
+    if (json_error_code(je) == json_error_out_of_memory)
+        return kp_err_nomem(err);
+    if (json_error_code(je) == json_error_stack_overflow)
+        return kp_err(err, KOPT_EINPUT, "%s: nested deeper than %d levels", name,
+                      KP_JSON_DEPTH_MAX);
+    kopt_status st = kp_err(err, KOPT_EINPUT, "not valid JSON: %s", je->text);
+    struct kp_str line = line_of(text, je->line);
+    kp_err_at(err, name, je->line, je->column > 0 ? je->column : 1, line.ptr, (int)line.len);
+    return st;
+}
+
+kopt_status kp_json_parse(struct kp_str text, const char *name, struct kp_json **out,
+                          kopt_error *err)
+{
+    json_error_t je;
+    *out = NULL;
+    memset(&je, 0, sizeof(je));
+    json_t *j = json_loadb(text.len ? text.ptr : "", text.len,
+                           JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+    if (!j)
+        return syntax_error(text, name ? name : "text", &je, err);
+    if (!depth_ok(j, KP_JSON_DEPTH_MAX)) {
+        json_decref(j);
+        return kp_err(err, KOPT_EINPUT, "%s: nested deeper than %d levels",
+                      name ? name : "text", KP_JSON_DEPTH_MAX);
+    }
+    *out = kp_json_wrap(j);
+    return KOPT_OK;
+}
+
+static kopt_status read_all(FILE *f, const char *path, struct kp_buf *out, kopt_error *err)
+{
+    char chunk[16384];
+    size_t n;
+    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
+        kp_buf_add(out, chunk, n);
+        if (out->failed == KOPT_ERANGE)
+            return kp_err(err, KOPT_ERANGE, "%s: larger than %zu bytes", path, out->max);
+        if (out->failed != KOPT_OK)
+            return kp_err_nomem(err);
+    }
+    if (ferror(f))
+        return kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
+    return KOPT_OK;
+}
+
+kopt_status kp_json_parse_file(const char *path, size_t max_bytes, struct kp_json **out,
+                               kopt_error *err)
+{
+    struct kp_buf text = KP_BUF_INIT(max_bytes);
+    *out = NULL;
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
+    kopt_status st = read_all(f, path, &text, err);
+    (void)fclose(f); /* only read from */
+    if (st == KOPT_OK)
+        st = kp_json_parse((struct kp_str){kp_buf_text(&text), text.len}, path, out, err);
+    kp_buf_deinit(&text);
+    return st;
+}
+
+void kp_json_free(struct kp_json *j)
+{
+    json_decref(kp_json_plain(j));
+}
+
+enum kp_json_type kp_json_type(const struct kp_json *j)
+{
+    switch (json_typeof(kp_json_plain(j))) {
+    case JSON_OBJECT:
+        return KP_JSON_OBJECT;
+    case JSON_ARRAY:
+        return KP_JSON_ARRAY;
+    case JSON_STRING:
+        return KP_JSON_STRING;
+    case JSON_INTEGER:
+        return KP_JSON_INT;
+    case JSON_REAL:
+        return KP_JSON_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return KP_JSON_BOOL;
+    case JSON_NULL:
+        break;
+    }
+    return KP_JSON_NULL;
+}
+
+const char *kp_json_type_name(enum kp_json_type type)
+{
+    static const char *const names[] = {"null",   "boolean", "integer", "number",
+                                        "string", "array",   "object"};
+    return names[type];
+}
+
+size_t kp_json_size(const struct kp_json *j)
+{
+    if (!j)
+        return 0;
+    json_t *p = kp_json_plain(j);
+    return json_is_array(p) ? json_array_size(p) : json_object_size(p);
+}
+
+const struct kp_json *kp_json_at(const struct kp_json *j, size_t i)
+{
+    return j ? kp_json_wrap_const(json_array_get(kp_json_plain(j), i)) : NULL;
+}
+
+const struct kp_json *kp_json_get(const struct kp_json *j, const char *key)
+{
+    return j ? kp_json_wrap_const(json_object_get(kp_json_plain(j), key)) : NULL;
+}
+
+bool kp_json_each(const struct kp_json *j,
+                  bool (*visit)(void *user, const char *key, const struct kp_json *value),
+                  void *user)
+{
+    if (!j)
+        return true;
+    json_t *p = kp_json_plain(j);
+    for (void *it = json_object_iter(p); it; it = json_object_iter_next(p, it)) {
+        if (!visit(user, json_object_iter_key(it),
+                   kp_json_wrap_const(json_object_iter_value(it))))
+            return false;
+    }
+    return true;
+}
+
+bool kp_json_as_bool(const struct kp_json *j, bool *out)
+{
+    if (!j || !json_is_boolean(kp_json_plain(j)))
+        return false;
+    *out = json_is_true(kp_json_plain(j));
+    return true;
+}
+
+bool kp_json_as_i64(const struct kp_json *j, int64_t *out)
+{
+    if (!j || !json_is_integer(kp_json_plain(j)))
+        return false;
+    *out = json_integer_value(kp_json_plain(j));
+    return true;
+}
+
+bool kp_json_as_f64(const struct kp_json *j, double *out)
+{
+    if (!j || !json_is_number(kp_json_plain(j)))
+        return false;
+    *out = json_number_value(kp_json_plain(j));
+    return true;
+}
+
+bool kp_json_as_str(const struct kp_json *j, struct kp_str *out)
+{
+    if (!j || !json_is_string(kp_json_plain(j)))
+        return false;
+    *out = (struct kp_str){json_string_value(kp_json_plain(j)),
+                           json_string_length(kp_json_plain(j))};
+    return true;
+}
