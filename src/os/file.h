@@ -30,7 +30,7 @@ kopt_status kp_dir_make(const char *path, kopt_error *err);
 /* A new private folder under $TMPDIR or /tmp; *out is the caller's. */
 kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err);
 
-/* Remove a folder of ours with the files in it (two levels at most, no links followed). */
+/* Remove a folder of ours with all in it (eight levels at most, no links followed). */
 void kp_dir_remove(const char *path);
 
 #endif

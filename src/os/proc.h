@@ -17,19 +17,20 @@
 enum { KP_PROC_FD = 3 }; /* the child's end of the socket */
 
 struct kp_proc {
-    pid_t pid;      /* 0 = none */
-    int fd;         /* the parent's end; -1 = none */
-    bool stopped;   /* by kp_proc_pause() */
+    pid_t pid;        /* 0 = none */
+    int fd;           /* the parent's end; -1 = none */
+    bool stopped;     /* by kp_proc_pause() */
     struct kp_buf in; /* bytes received, not yet a whole frame */
 };
 
 struct kp_proc_options {
-    const char *path;         /* the program */
-    const char *const *argv;  /* NULL-terminated, argv[0] included */
-    const char *const *env;   /* "NAME=value" added to the parent's, NULL-terminated; may be NULL */
-    const char *output_path;  /* where stdout and stderr go; NULL = /dev/null */
-    const char *cwd;          /* NULL = the parent's */
-    uint64_t max_bytes;       /* address space limit; 0 = none */
+    const char *path;        /* the program */
+    const char *const *argv; /* NULL-terminated, argv[0] included */
+    const char *const
+        *env; /* "NAME=value" added to the parent's, NULL-terminated; may be NULL */
+    const char *output_path; /* where stdout and stderr go; NULL = /dev/null */
+    const char *cwd;         /* NULL = the parent's */
+    uint64_t max_bytes;      /* address space limit; 0 = none */
 };
 
 /* Errors: KOPT_EENV (cannot be executed: the system's reason), KOPT_EIO, KOPT_ENOMEM. */
@@ -40,8 +41,8 @@ void kp_proc_kill(struct kp_proc *p);
 /* Stop and continue the whole group. */
 void kp_proc_pause(struct kp_proc *p, bool stop);
 
-/* Has it ended? Then *how is a text such as "signal 11 (SIGSEGV)" or "exit status 3", the group is
- * ended too, and `p` is zeroed. `how` has at least 64 bytes. */
+/* Has it ended? Then *how is a text such as "signal 11 (SIGSEGV)" or "exit status 3", the group
+ * is ended too, and `p` is zeroed. `how` has at least 64 bytes. */
 bool kp_proc_ended(struct kp_proc *p, char *how, size_t how_bytes);
 
 /* Frames: a 4-byte little-endian length, then the bytes. */
@@ -53,17 +54,17 @@ kopt_status kp_frame_write(int fd, const void *bytes, size_t n, kopt_error *err)
  * Errors: KOPT_EIO (closed), KOPT_ECORRUPT (length over KP_FRAME_MAX), KOPT_ENOMEM. */
 kopt_status kp_frame_read(int fd, struct kp_buf *out, kopt_error *err);
 
-/* Take what has arrived without blocking, then one whole frame if there is one (1), none yet (0),
- * or the other side is gone (-1). */
+/* Take what has arrived without blocking, then one whole frame if there is one (1), none yet
+ * (0), or the other side is gone (-1). */
 int kp_proc_frame(struct kp_proc *p, struct kp_buf *out);
 
-/* Wait until one of the processes has something to read or has closed its socket, a byte arrives
- * at `wake_fd` (-1: none), or `timeout_ms` (-1: for ever) is over. */
+/* Wait until one of the processes has something to read or has closed its socket, a byte
+ * arrives at `wake_fd` (-1: none), or `timeout_ms` (-1: for ever) is over. */
 void kp_proc_wait(struct kp_proc *const *procs, size_t n, int wake_fd, int timeout_ms);
 
-/* The path of a helper program of ours: the environment variable KOPT_LIBEXEC, beside the running
- * library or program, or where it was installed. *out is the caller's.
- * Errors: KOPT_EENV (where it was looked for), KOPT_ENOMEM. */
+/* The path of a helper program of ours: the environment variable KOPT_LIBEXEC, beside the
+ * running library or program, or where it was installed. *out is the caller's. Errors:
+ * KOPT_EENV (where it was looked for), KOPT_ENOMEM. */
 kopt_status kp_proc_find(const char *program, char **out, kopt_error *err);
 
 /* Threads that can run at the same time here (the affinity mask counts). */

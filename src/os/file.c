@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/file.h"
+
+#include "base/alloc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static kopt_status io_error(kopt_error *err, const char *what, const char *path)
+{
+    int e = errno;
+    kopt_status code = (e == ENOSPC || e == EDQUOT) ? KOPT_EFULL : KOPT_EIO;
+    return kp_err(err, code, "cannot %s %s: %s", what, path, strerrordesc_np(e));
+}
+
+kopt_status kp_file_read(const char *path, struct kp_buf *out, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return io_error(err, "open", path);
+    for (;;) {
+        if (!kp_buf_reserve(out, out->len < out->max ? 1 : 0)) {
+            st = kp_buf_status(out, err);
+            goto done;
+        }
+        size_t room = out->cap - out->len - 1;
+        if (room > out->max - out->len)
+            room = out->max - out->len;
+        char over;
+        ssize_t n = room ? read(fd, out->ptr + out->len, room) : read(fd, &over, 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            st = io_error(err, "read", path);
+            goto done;
+        }
+        if (n > 0 && !room) {
+            st = kp_err(err, KOPT_ERANGE, "%s is larger than %zu bytes", path, out->max);
+            goto done;
+        }
+        if (n == 0)
+            break;
+        out->len += (size_t)n;
+        out->ptr[out->len] = 0;
+    }
+done:
+    (void)close(fd);
+    return st;
+}
+
+static bool write_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+kopt_status kp_file_write(const char *path, const void *bytes, size_t n, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    int fd = -1;
+    struct kp_buf temp = KP_BUF_INIT(8192);
+    kp_buf_addf(&temp, "%s.tmp-%ld", path, (long)getpid());
+    if (temp.failed != KOPT_OK) {
+        st = kp_buf_status(&temp, err);
+        goto done;
+    }
+    const char *name = kp_buf_text(&temp);
+    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        st = io_error(err, "create", path);
+        goto done;
+    }
+    bool ok = write_all(fd, bytes, n) && fsync(fd) == 0;
+    if (!ok) {
+        st = io_error(err, "write", path);
+    } else if (rename(name, path) != 0) {
+        st = io_error(err, "write", path);
+    }
+    if (st != KOPT_OK)
+        (void)unlink(name);
+done:
+    if (fd >= 0)
+        (void)close(fd);
+    kp_buf_deinit(&temp);
+    return st;
+}
+
+bool kp_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+const char *kp_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *kp_path_dir(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return kp_strdup(".");
+    return slash == path ? kp_strdup("/") : kp_strndup(path, (size_t)(slash - path));
+}
+
+char *kp_path_join(const char *dir, const char *name)
+{
+    if (name[0] == '/' || dir[0] == 0)
+        return kp_strdup(name);
+    size_t n = strlen(dir);
+    bool slash = dir[n - 1] == '/';
+    char *path = kp_calloc(n + strlen(name) + 2, 1);
+    if (path)
+        (void)sprintf(path, "%s%s%s", dir, slash ? "" : "/", name);
+    return path;
+}
+
+kopt_status kp_dir_make(const char *path, kopt_error *err)
+{
+    char *copy = kp_strdup(path);
+    if (!copy)
+        return kp_err_nomem(err);
+    kopt_status st = KOPT_OK;
+    for (char *p = copy + 1; st == KOPT_OK; p++) {
+        if (*p != '/' && *p != 0)
+            continue;
+        char c = *p;
+        *p = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            st = io_error(err, "create folder", copy);
+        *p = c;
+        if (c == 0)
+            break;
+    }
+    kp_free(copy);
+    return st;
+}
+
+kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err)
+{
+    *out = NULL;
+    const char *root = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): never set by us */
+    if (!root || !root[0])
+        root = "/tmp";
+    struct kp_buf path = KP_BUF_INIT(4096);
+    kp_buf_addf(&path, "%s/%s-XXXXXX", root, prefix);
+    char *name = kp_buf_take(&path);
+    if (!name)
+        return kp_err_nomem(err);
+    if (!mkdtemp(name)) {
+        kopt_status st = io_error(err, "create a folder in", root);
+        kp_free(name);
+        return st;
+    }
+    *out = name;
+    return KOPT_OK;
+}
+
+static void remove_level(const char *path, int levels)
+{
+    DIR *d = opendir(path);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        char *child = kp_path_join(path, e->d_name);
+        struct stat st;
+        if (child && lstat(child, &st) == 0) {
+            if (S_ISDIR(st.st_mode) && levels > 0)
+                remove_level(child, levels - 1);
+            else
+                (void)unlink(child);
+        }
+        kp_free(child);
+    }
+    if (d)
+        (void)closedir(d);
+    (void)rmdir(path);
+}
+
+void kp_dir_remove(const char *path)
+{
+    if (path && path[0])
+        remove_level(path, 8);
+}
