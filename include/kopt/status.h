@@ -7,26 +7,26 @@
 extern "C" {
 #endif
 
-#define KOPT_API __attribute__((visibility("default")))
+#define KOPT_API      __attribute__((visibility("default")))
 #define KOPT_MUST_USE __attribute__((warn_unused_result))
 
 /* name, value, text. The values are stable; new ones are added at the end. */
-#define KOPT_STATUS_MAP(X)                                  \
-    X(KOPT_OK, 0, "success")                                \
-    X(KOPT_ENOMEM, -1, "out of memory")                     \
-    X(KOPT_EIO, -2, "input/output error")                   \
-    X(KOPT_ERANGE, -3, "value out of range")                \
-    X(KOPT_EDEVICE, -4, "device or driver error")           \
-    X(KOPT_EINPUT, -5, "invalid input file")                \
-    X(KOPT_EUSAGE, -6, "invalid argument")                  \
-    X(KOPT_EENV, -7, "missing device, driver or program")   \
-    X(KOPT_ENOTFOUND, -8, "not found")                      \
-    X(KOPT_EBUSY, -9, "locked by another process")          \
-    X(KOPT_ECORRUPT, -10, "corrupt data")                   \
-    X(KOPT_ETIMEOUT, -11, "time limit reached")             \
-    X(KOPT_EINTR, -12, "interrupted")                       \
-    X(KOPT_EFULL, -13, "no space left")                     \
-    X(KOPT_ECRASH, -14, "a worker process died")            \
+#define KOPT_STATUS_MAP(X)                                \
+    X(KOPT_OK, 0, "success")                              \
+    X(KOPT_ENOMEM, -1, "out of memory")                   \
+    X(KOPT_EIO, -2, "input/output error")                 \
+    X(KOPT_ERANGE, -3, "value out of range")              \
+    X(KOPT_EDEVICE, -4, "device or driver error")         \
+    X(KOPT_EINPUT, -5, "invalid input file")              \
+    X(KOPT_EUSAGE, -6, "invalid argument")                \
+    X(KOPT_EENV, -7, "missing device, driver or program") \
+    X(KOPT_ENOTFOUND, -8, "not found")                    \
+    X(KOPT_EBUSY, -9, "locked by another process")        \
+    X(KOPT_ECORRUPT, -10, "corrupt data")                 \
+    X(KOPT_ETIMEOUT, -11, "time limit reached")           \
+    X(KOPT_EINTR, -12, "interrupted")                     \
+    X(KOPT_EFULL, -13, "no space left")                   \
+    X(KOPT_ECRASH, -14, "a worker process died")          \
     X(KOPT_EFAILED, -15, "the work failed")
 
 typedef enum kopt_status {

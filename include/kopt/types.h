@@ -11,24 +11,24 @@ extern "C" {
 #endif
 
 /* id, name as stored and printed, meaning */
-#define KOPT_OUTCOME_MAP(X)                                                                  \
-    X(KOPT_OUT_OK, 0, "ok", "ran, and its results are right")                                \
-    X(KOPT_OUT_COMPILE_ERROR, 1, "compile_error", "the compiler refused it")                 \
-    X(KOPT_OUT_COMPILE_TIMEOUT, 2, "compile_timeout", "the compiler did not end in time")    \
-    X(KOPT_OUT_LAUNCH_ERROR, 3, "launch_error", "the driver refused to load or launch it")   \
-    X(KOPT_OUT_DEVICE_LIMIT, 4, "device_limit", "it needs more than the device has")         \
-    X(KOPT_OUT_CRASH, 5, "crash", "it ended the process that compiled or ran it")            \
-    X(KOPT_OUT_HANG, 6, "hang", "it did not end in time")                                    \
-    X(KOPT_OUT_WRONG, 7, "wrong", "its results differ from the reference")                   \
-    X(KOPT_OUT_UNSTEADY, 8, "unsteady", "its results differ from launch to launch")          \
-    X(KOPT_OUT_BAD_TIME, 9, "bad_time", "the device's clock gave no positive time")          \
+#define KOPT_OUTCOME_MAP(X)                                                                \
+    X(KOPT_OUT_OK, 0, "ok", "ran, and its results are right")                              \
+    X(KOPT_OUT_COMPILE_ERROR, 1, "compile_error", "the compiler refused it")               \
+    X(KOPT_OUT_COMPILE_TIMEOUT, 2, "compile_timeout", "the compiler did not end in time")  \
+    X(KOPT_OUT_LAUNCH_ERROR, 3, "launch_error", "the driver refused to load or launch it") \
+    X(KOPT_OUT_DEVICE_LIMIT, 4, "device_limit", "it needs more than the device has")       \
+    X(KOPT_OUT_CRASH, 5, "crash", "it ended the process that compiled or ran it")          \
+    X(KOPT_OUT_HANG, 6, "hang", "it did not end in time")                                  \
+    X(KOPT_OUT_WRONG, 7, "wrong", "its results differ from the reference")                 \
+    X(KOPT_OUT_UNSTEADY, 8, "unsteady", "its results differ from launch to launch")        \
+    X(KOPT_OUT_BAD_TIME, 9, "bad_time", "the device's clock gave no positive time")        \
     X(KOPT_OUT_INTERRUPTED, 10, "interrupted", "started, and never heard of again")
 
 typedef enum kopt_outcome {
 #define X(id, value, name, text) id = (value),
     KOPT_OUTCOME_MAP(X)
 #undef X
-    KOPT_OUT_COUNT
+        KOPT_OUT_COUNT
 } kopt_outcome;
 
 /* "compile_error"; never NULL. */
@@ -39,30 +39,30 @@ KOPT_API const char *kopt_outcome_text(kopt_outcome o);
 /* One configuration's measurement. Strings are borrowed from whoever gave the struct and may be
  * "". Times are nanoseconds; NaN = not known. */
 typedef struct kopt_result {
-    int64_t id;            /* in the store; 0 = not stored */
-    const char *config;    /* {"BM":64,"BN":32}, the names sorted */
+    int64_t id;         /* in the store; 0 = not stored */
+    const char *config; /* {"BM":64,"BN":32}, the names sorted */
     kopt_outcome outcome;
-    const char *message;   /* one line: why it is not ok; compiler's first error, numbers.. */
-    const char *log;       /* the compiler's or process's output, several lines, cut at 16 KiB */
-    const double *times_ns;  /* every sample, in the order they were taken */
+    const char *message; /* one line: why it is not ok; compiler's first error, numbers.. */
+    const char *log;     /* the compiler's or process's output, several lines, cut at 16 KiB */
+    const double *times_ns; /* every sample, in the order they were taken */
     uint32_t n_times;
-    double median_ns;      /* NaN unless ok */
-    double low_ns;         /* 95 % confidence interval of the median */
+    double median_ns; /* NaN unless ok */
+    double low_ns;    /* 95 % confidence interval of the median */
     double high_ns;
-    int dropped;           /* 1: clearly worse than the best after few samples */
-    int from_store;        /* 1: an earlier run measured it */
-    int race;              /* 1: from the final, interleaved race */
-    double compile_ns;     /* wall time, pauses left out */
-    double device_ns;      /* wall time in the runner: copies, launches, checks */
-    int64_t registers;     /* of a thread; -1 = not known, as are the next two */
+    int dropped;       /* 1: clearly worse than the best after few samples */
+    int from_store;    /* 1: an earlier run measured it */
+    int race;          /* 1: from the final, interleaved race */
+    double compile_ns; /* wall time, pauses left out */
+    double device_ns;  /* wall time in the runner: copies, launches, checks */
+    int64_t registers; /* of a thread; -1 = not known, as are the next two */
     int64_t shared_bytes;
     int64_t local_bytes;
-    double max_error;      /* largest |got - reference| */
-    double power_w;        /* mean while it was timed, NaN = not known; so are the next three */
-    double energy_j;       /* of one launch */
+    double max_error; /* largest |got - reference| */
+    double power_w;   /* mean while it was timed, NaN = not known; so are the next three */
+    double energy_j;  /* of one launch */
     double sm_mhz;
     double temp_c;
-    int64_t wall_us;       /* when it ended; microseconds since 1970, UTC */
+    int64_t wall_us; /* when it ended; microseconds since 1970, UTC */
 } kopt_result;
 
 #ifdef __cplusplus

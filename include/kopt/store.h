@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The store of measurements, and the choice of a configuration at run time. docs/store.md has
+ * the schema. */
+#ifndef KOPT_STORE_H
+#define KOPT_STORE_H
+
+#include <kopt/status.h>
+#include <kopt/types.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kopt_store kopt_store;       /* one thread at a time */
+typedef struct kopt_selector kopt_selector; /* read-only: any number of threads */
+
+/* What was measured, apart from the configuration. Borrowed strings. */
+typedef struct kopt_subject {
+    int64_t id;
+    const char *kernel;
+    const char *kernel_path;
+    const char *kernel_hash;
+    const char *backend;
+    const char *device;
+    const char *arch;
+    const char *driver;
+    const char *compiler;
+    const char *problem; /* {"K":512,"M":512} */
+    const char *data;
+    int64_t n_results;
+    int64_t n_ok;
+    double best_ns; /* NaN = none */
+    int64_t last_us;
+} kopt_subject;
+
+typedef struct kopt_run {
+    int64_t id;
+    int64_t subject;
+    const char *command;
+    const char *strategy;
+    const char *version;
+    const char *host;
+    const char *state;   /* "running", "done", "interrupted", "failed" */
+    const char *summary; /* JSON */
+    int64_t seed;
+    int64_t begun_us;
+    int64_t ended_us; /* 0 = not yet */
+} kopt_run;
+
+/* Open an existing store for reading, or (write 1) for import, made when it is not there.
+ * Errors: KOPT_ENOTFOUND, KOPT_EIO, KOPT_ECORRUPT, KOPT_EBUSY, KOPT_EFULL, KOPT_ENOMEM; the
+ * same from all below. Owner: kopt_store_close(). */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_open(const char *path, int write,
+                                                   kopt_store **out, kopt_error *err);
+KOPT_API void kopt_store_close(kopt_store *s);
+
+/* Visitors return 0 to end the walk. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_subjects(kopt_store *s, const char *kernel,
+                                                       int (*visit)(void *user,
+                                                                    const kopt_subject *x),
+                                                       void *user, kopt_error *err);
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_runs(kopt_store *s, int64_t subject,
+                                                   int (*visit)(void *user, const kopt_run *x),
+                                                   void *user, kopt_error *err);
+
+typedef struct kopt_result_filter {
+    int64_t subject; /* 0 = any, as are the next two */
+    int64_t run;
+    int64_t id;
+    int outcome;   /* a kopt_outcome, or -1 = any */
+    int newest;    /* 1: of each configuration only the newest completed result */
+    int by_time;   /* 1: ok ones by median, then the others */
+    int64_t limit; /* 0 = all */
+} kopt_result_filter;
+
+KOPT_API KOPT_MUST_USE kopt_status
+kopt_store_results(kopt_store *s, const kopt_result_filter *f,
+                   int (*visit)(void *user, const kopt_result *r, int64_t subject, int64_t run),
+                   void *user, kopt_error *err);
+/* The best of a subject. Errors also: KOPT_ENOTFOUND. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_best(kopt_store *s, int64_t subject,
+                                                   int (*visit)(void *user,
+                                                                const kopt_result *r,
+                                                                int64_t subject, int64_t run),
+                                                   void *user, kopt_error *err);
+
+/* T4 results (schema 1.0.0) of a subject as JSON text; *out is freed with kopt_text_free(). */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_export_t4(kopt_store *s, int64_t subject,
+                                                        char **out, kopt_error *err);
+KOPT_API void kopt_text_free(char *text);
+
+typedef struct kopt_import_count {
+    int64_t added;
+    int64_t present;
+    int64_t bad;
+    int cut; /* the file ends in the middle */
+} kopt_import_count;
+
+/* A Kernel Tuner cache file, whole or cut. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_import_kt(kopt_store *s, const char *path,
+                                                        kopt_import_count *count,
+                                                        kopt_error *err);
+
+/* --- at run time
+ * ------------------------------------------------------------------------------ */
+
+/* Load the best configurations of every kernel from a store. device: the name as stored
+ * ("NVIDIA H200"), NULL = any. Owner: kopt_selector_close(). */
+KOPT_API KOPT_MUST_USE kopt_status kopt_selector_open(const char *store, const char *device,
+                                                      kopt_selector **out, kopt_error *err);
+KOPT_API void kopt_selector_close(kopt_selector *s);
+
+typedef enum kopt_select_how {
+    KOPT_SELECT_NONE,    /* nothing is known of this kernel */
+    KOPT_SELECT_EXACT,   /* measured for this problem on this device */
+    KOPT_SELECT_NEAREST, /* for another problem on this device */
+    KOPT_SELECT_OTHER    /* on another device */
+} kopt_select_how;
+
+typedef struct kopt_selection {
+    kopt_select_how how;
+    const char *config; /* {"BM":64,..}, borrowed from the selector; "" with KOPT_SELECT_NONE */
+    double confidence;  /* 0 .. 1; docs/store.md has the formula */
+    double distance;    /* to the problem it was measured for; 0 = the same */
+    double median_ns;   /* there */
+} kopt_selection;
+
+/* The stored configuration for a problem: names[n] with values[n], in any order. Allocates
+ * nothing and cannot fail. Thread: any. */
+KOPT_API void kopt_select(const kopt_selector *s, const char *kernel, const char *const *names,
+                          const int64_t *values, size_t n, kopt_selection *out);
+
+/* An integer or boolean parameter of a selection; `missing` when it is not there. */
+KOPT_API int64_t kopt_selection_int(const kopt_selection *c, const char *name, int64_t missing);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

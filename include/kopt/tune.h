@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Tuning sessions: search a kernel's parameters by measurement. */
+#ifndef KOPT_TUNE_H
+#define KOPT_TUNE_H
+
+#include <kopt/status.h>
+#include <kopt/types.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kopt_tuner kopt_tuner;
+
+typedef enum kopt_log_level {
+    KOPT_LOG_ERROR,
+    KOPT_LOG_WARN,
+    KOPT_LOG_INFO,
+    KOPT_LOG_DEBUG
+} kopt_log_level;
+
+/* What is known once a session has been set up, before anything is measured. */
+typedef struct kopt_tune_start {
+    const char *kernel;
+    const char *problem;     /* {"K":512,..} */
+    const char *device;      /* "cuda:0" */
+    const char *device_name; /* "NVIDIA H200" */
+    const char *strategy;
+    const char *store; /* path, "" = none */
+    double cartesian;
+    uint64_t valid;
+    uint64_t budget;    /* evaluations at most; 0 = no limit but the space */
+    uint64_t known;     /* configurations of this subject already in the store */
+    unsigned compilers; /* compile workers */
+} kopt_tune_start;
+
+typedef struct kopt_tune_progress {
+    uint64_t done;  /* evaluations, those from the store included */
+    uint64_t total; /* that there will be; 0 = not known */
+    uint64_t from_store;
+    uint64_t by_outcome[KOPT_OUT_COUNT];
+    double elapsed_s;
+    double eta_s;            /* NaN = not known */
+    double per_minute;       /* measured configurations, over the last while */
+    double best_ns;          /* NaN = none yet */
+    const char *best_config; /* "BM=64,BN=32"; "" = none yet */
+    const char *phase;       /* "setting up", "searching", "final race" */
+} kopt_tune_progress;
+
+/* Where the wall time of a session went. The device's shares add up to the wall time. */
+typedef struct kopt_tune_split {
+    double wall_s;
+    double device_s;    /* the device lane was at work: loading, copies, launches, checks */
+    double launch_s;    /* part of device_s: timed and warm-up launches */
+    double idle_s;      /* it had nothing to do: waiting for the compiler or the search */
+    double compile_s;   /* summed over all compile workers, pauses left out */
+    double search_s;    /* inside the strategy */
+    double store_s;     /* inside the store */
+    double overhead_ms; /* per measurement: everything but compile and device work */
+} kopt_tune_split;
+
+typedef struct kopt_metric {
+    const char *name;
+    double best;  /* at the best configuration's median */
+    double first; /* at the default configuration's; NaN = it failed */
+} kopt_metric;
+
+typedef struct kopt_tune_report {
+    kopt_result best;      /* outcome ok; .id 0 and config "" when nothing was valid */
+    const char *best_text; /* "BM=64,BN=32" */
+    kopt_result first;     /* the default configuration */
+    const char *first_text;
+    double speedup;     /* default / best, medians of the final race; NaN = no default */
+    double speedup_low; /* its 95 % interval */
+    double speedup_high;
+    const char *const *tied; /* configurations whose interval overlaps the best's in the race */
+    size_t n_tied;
+    const kopt_metric *metrics;
+    size_t n_metrics;
+    kopt_tune_progress progress; /* final counts */
+    kopt_tune_split split;
+    int64_t subject; /* in the store; 0 = none */
+    int64_t run;
+    int interrupted;           /* stopped by kopt_tuner_stop() or a time budget of the caller */
+    const char *first_failure; /* of a session without a single valid result: its message */
+} kopt_tune_report;
+
+/* Called on the thread that runs the session; may be NULL. Structs and strings are borrowed,
+ * valid during the call. */
+typedef struct kopt_tune_callbacks {
+    void (*start)(void *user, const kopt_tune_start *s);
+    void (*result)(void *user, const kopt_result *r, const char *config_text);
+    void (*progress)(void *user, const kopt_tune_progress *p); /* 5 times a second at most */
+    void (*log)(void *user, kopt_log_level level, const char *line);
+    void *user;
+} kopt_tune_callbacks;
+
+/* Everything is borrowed until kopt_tuner_free(). Zero means the default throughout. */
+typedef struct kopt_tune_options {
+    size_t struct_bytes;        /* sizeof(kopt_tune_options), set by kopt_tune_options_init() */
+    const char *kernel;         /* path of the kernel file */
+    const char *const *problem; /* "M=512", .. */
+    size_t n_problem;
+    const char *device;       /* "cuda:0"; NULL: the first that fits the kernel's language */
+    const char *store;        /* path; NULL: results live in memory only */
+    const char *strategy;     /* NULL: chosen by the size of the space */
+    const char *command;      /* kept with the run; NULL = "" */
+    uint64_t seed;            /* 0 = 1 */
+    uint64_t max_evaluations; /* 0: the whole space up to 1,000 configurations, else 1,000 */
+    double max_fraction;      /* of the valid configurations, in (0, 1]; 0 = no limit */
+    double max_seconds;       /* wall time; 0 = no limit */
+    unsigned compilers;       /* compile workers; 0 = one for each core */
+    double compile_timeout_s; /* 0 = 120 */
+    double launch_timeout_s;  /* 0 = 10, or 20 times the default configuration's if longer */
+    unsigned min_samples;     /* launches of a promising configuration; 0 = 7 */
+    unsigned max_samples;     /* 0 = 50 */
+    double precision;     /* half width of the interval over the median to stop at; 0 = 0.01 */
+    int flush;            /* -1 no cache flush between launches, 0 = yes */
+    int64_t flush_bytes;  /* 0 = from the device */
+    int check;            /* -1 do not check results, 0 = yes */
+    int fresh;            /* 1: measure again what the store already has */
+    unsigned race;        /* configurations in the final race; 0 = 5 */
+    int64_t memory_bytes; /* device memory to use at most; 0 = all that is free */
+    kopt_tune_callbacks callbacks;
+} kopt_tune_options;
+
+KOPT_API void kopt_tune_options_init(kopt_tune_options *o);
+
+/* Set a session up: kernel, device, space, store, data. Owner: kopt_tuner_free().
+ * Errors: KOPT_EINPUT (kernel file), KOPT_EUSAGE (problem, options), KOPT_EENV (device),
+ * KOPT_EFAILED (empty space: names the rule), those of the store, KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_new(const kopt_tune_options *o, kopt_tuner **out,
+                                                  kopt_error *err);
+/* Search to the end of the budget, then the final race. The report is borrowed from the tuner.
+ * KOPT_OK also when interrupted by kopt_tuner_stop(); the report says so.
+ * Errors: KOPT_EFAILED (nothing valid was found: the report has the counts and the first
+ * failure), KOPT_EDEVICE (the device is gone), KOPT_EIO/KOPT_EFULL/KOPT_EBUSY (the store; what
+ * was measured before is kept), KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_run(kopt_tuner *t,
+                                                  const kopt_tune_report **report,
+                                                  kopt_error *err);
+/* End the session soon: what is in flight is abandoned, the state is saved. May be called from
+ * a signal handler or another thread. */
+KOPT_API void kopt_tuner_stop(kopt_tuner *t);
+KOPT_API void kopt_tuner_free(kopt_tuner *t);
+
+/* The names of the strategies, one at a time from 0; NULL past the end. `summary` may be NULL.
+ */
+KOPT_API const char *kopt_strategy(size_t i, const char **summary);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
