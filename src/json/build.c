@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 
 #include <math.h>
+#include <string.h>
 
 struct kp_json *kp_json_new_null(void)
 {
@@ -25,20 +26,9 @@ struct kp_json *kp_json_new_f64(double v)
     return kp_json_wrap(isfinite(v) ? json_real(v) : json_null());
 }
 
-static bool all_utf8(struct kp_str s)
-{
-    for (size_t i = 0; i < s.len;) {
-        size_t n = kp_json_utf8_len(s.ptr + i, s.len - i);
-        if (n == 0 || s.ptr[i] == 0)
-            return false;
-        i += n;
-    }
-    return true;
-}
-
 struct kp_json *kp_json_new_str(struct kp_str s)
 {
-    if (all_utf8(s))
+    if (kp_json_is_utf8(s) && !memchr(s.ptr ? s.ptr : "", 0, s.len))
         return kp_json_wrap(json_stringn(s.len ? s.ptr : "", s.len));
     struct kp_buf clean = KP_BUF_INIT(SIZE_MAX / 4);
     for (size_t i = 0; i < s.len;) {

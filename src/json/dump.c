@@ -30,6 +30,17 @@ size_t kp_json_utf8_len(const char *s, size_t n)
     return c < least[len] || c > 0x10ffff || surrogate ? 0 : len;
 }
 
+bool kp_json_is_utf8(struct kp_str s)
+{
+    for (size_t i = 0; i < s.len;) {
+        size_t n = kp_json_utf8_len(s.ptr + i, s.len - i);
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
 static void quote_ascii(char c, struct kp_buf *out)
 {
     static const char plain[] = "\"\\\b\f\n\r\t";

@@ -128,5 +128,6 @@ void kp_json_dump_pretty(const struct kp_json *j, struct kp_buf *out);
 void kp_json_line(const struct kp_json *j, struct kp_buf *out);
 /* A string with quotes and escapes; bytes that are not UTF-8 become U+FFFD. */
 void kp_json_quote(struct kp_str s, struct kp_buf *out);
+bool kp_json_is_utf8(struct kp_str s);
 
 #endif

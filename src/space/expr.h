@@ -18,14 +18,19 @@ struct kp_scope {
 struct kp_scope_name {
     const char *name; /* borrowed; "BM", "device.max_threads" */
     uint32_t slot;
+    /* A parameter's list, or NULL: min() and max() of this name alone are over these. */
+    const struct kp_value *values;
+    uint32_t n_values;
 };
 
 enum { KP_SCOPE_MAX = 4096 };
 
-/* Errors: KOPT_EUSAGE (the name is there already), KOPT_ENOMEM. */
+/* Errors: KOPT_EUSAGE (the name is there already, too many names), KOPT_ENOMEM. */
 kopt_status kp_scope_add(struct kp_scope *s, const char *name, uint32_t slot, kopt_error *err);
 /* -1 when unknown. */
 int64_t kp_scope_find(const struct kp_scope *s, struct kp_str name);
+/* The name most like `name` (a slip of the pen away), or NULL. */
+const char *kp_scope_nearest(const struct kp_scope *s, struct kp_str name);
 void kp_scope_deinit(struct kp_scope *s);
 
 enum kp_op {
@@ -70,13 +75,23 @@ enum kp_func {
     KP_FN_FLOAT
 };
 
+enum {
+    KP_EXPR_NESTING_MAX = 200, /* brackets and right-hand operators within each other */
+    KP_EXPR_DEPTH_MAX = 1000,  /* levels of the tree: a sum of that many terms */
+    KP_EXPR_TEXT_MAX = 1 << 20 /* bytes */
+};
+
 struct kp_expr {
     enum kp_op op;
     enum kp_func func;
-    uint32_t slot; /* KP_OP_VAR */
+    bool
+        operand; /* KP_OP_AND, KP_OP_OR spelled "and", "or": the value is that of an operand, as
+                    in Python; "&&" and "||" give a boolean. No matter to kp_expr_truth(). */
+    uint16_t depth; /* 1 for a leaf */
+    uint32_t slot;  /* KP_OP_VAR */
     uint32_t n_args;
-    uint32_t pos; /* byte offset of its first character in the parsed text */
-    uint32_t end; /* offset behind its last character */
+    uint32_t pos;          /* byte offset of its first character in the parsed text */
+    uint32_t end;          /* offset behind its last character */
     struct kp_value value; /* KP_OP_CONST */
     const struct kp_expr **args;
 };
@@ -123,8 +138,11 @@ struct kp_eval_error {
     const char *what; /* constant text, "division by zero" */
 };
 
-/* Never fails otherwise and allocates nothing. `false && x` and `true || x` are decided even
- * where x is unknown or an error on its right; `why` may be NULL. */
+/* Never fails otherwise and allocates nothing; `why` may be NULL. Logic is symmetric: an "and"
+ * with a false operand is false and an "or" with a true one is true, also where the other
+ * operand is unknown or an error; otherwise unknown comes before error. All other operators:
+ * error comes before unknown. So an outcome that was decided on a partial assignment stays as
+ * it is on every completion. */
 enum kp_outcome kp_expr_eval(const struct kp_expr *e, const struct kp_env *env,
                              struct kp_value *out, struct kp_eval_error *why);
 
@@ -133,9 +151,11 @@ enum kp_outcome kp_expr_eval(const struct kp_expr *e, const struct kp_env *env,
 int kp_expr_truth(const struct kp_expr *e, const struct kp_env *env, struct kp_eval_error *why);
 
 /* Call `visit` for each variable slot in `e` (repeats included). */
-void kp_expr_slots(const struct kp_expr *e, void (*visit)(void *user, uint32_t slot), void *user);
+void kp_expr_slots(const struct kp_expr *e, void (*visit)(void *user, uint32_t slot),
+                   void *user);
 
-/* Parse and evaluate a list of values at once, as in `{16,32,64}`, `[2**i for i in range(0,6)]`,
+/* Parse and evaluate a list of values at once, as in `{16,32,64}`, `[2**i for i in
+ * range(0,6)]`,
  * `[1] + list(range(2, 21, 2))`, `{1..10}`, `{"a","b"}`, `{true,false}`. `scope`/`env` give the
  * names usable inside (may be NULL). Values live in `arena`. *used as for parse_prefix.
  * Errors: KOPT_EINPUT (syntax, empty, more than 1,000,000 values, duplicates, mixed types other
