@@ -62,7 +62,7 @@ typedef struct kopt_result {
     double energy_j;  /* of one launch */
     double sm_mhz;
     double temp_c;
-    int64_t wall_us; /* when it ended; microseconds since 1970, UTC */
+    int64_t wall_us; /* when it ended; microseconds since 1970, UTC; 0 = not known */
 } kopt_result;
 
 #ifdef __cplusplus

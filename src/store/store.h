@@ -19,16 +19,21 @@
 struct kp_store;
 
 enum kp_store_mode {
-    KP_STORE_READ,   /* must exist; never written */
-    KP_STORE_WRITE   /* made when it does not exist */
+    KP_STORE_READ, /* must exist; never written */
+    KP_STORE_WRITE /* made when it does not exist */
 };
 
-/* Errors: KOPT_EIO (cannot be opened: the system's reason), KOPT_ECORRUPT (not a store, damaged,
- * or of a newer schema), KOPT_EBUSY (locked for longer than `busy_ms`), KOPT_EFULL,
- * KOPT_ENOTFOUND (KP_STORE_READ and no such file), KOPT_ENOMEM. The same codes from all below. */
+/* Errors: KOPT_EIO (cannot be opened: the system's reason), KOPT_ECORRUPT (not a store,
+ * damaged, or of a newer schema), KOPT_EBUSY (locked for longer than `busy_ms`), KOPT_EFULL,
+ * KOPT_ENOTFOUND (KP_STORE_READ and no such file), KOPT_ENOMEM. The same codes from all below.
+ */
 kopt_status kp_store_open(const char *path, enum kp_store_mode mode, int busy_ms,
                           struct kp_store **out, kopt_error *err);
+/* `s` may be NULL. */
 void kp_store_close(struct kp_store *s);
+/* Look at every page and every row; takes as long as reading the file. Errors: KOPT_ECORRUPT.
+ */
+kopt_status kp_store_check(struct kp_store *st, kopt_error *err);
 
 /* Texts are borrowed. In: all set, "" where there is nothing to say. */
 struct kp_subject {
@@ -41,40 +46,44 @@ struct kp_subject {
     const char *arch;
     const char *driver;
     const char *compiler;
-    const char *problem;     /* {"K":512,"M":512,"N":512} */
-    const char *data;        /* fills and seed: {"A":"normal(0,1)",..,"seed":1} */
-    int64_t n_results;       /* out, in listings */
-    int64_t n_ok;            /* out, in listings */
-    double best_ns;          /* out, in listings; NaN = none */
-    int64_t last_us;         /* out, in listings: time of the newest result */
+    const char *problem; /* {"K":512,"M":512,"N":512} */
+    const char *data;    /* fills and seed: {"A":"normal(0,1)",..,"seed":1} */
+    int64_t n_results;   /* out, in listings: completed ones */
+    int64_t n_ok;        /* out, in listings */
+    double best_ns;      /* out, in listings: of kp_store_best(); NaN = none */
+    int64_t last_us;     /* out, in listings: time of the newest result */
 };
 
-/* Find or add; sets s->id. The key is every text but kernel_path. */
+/* Find or add; sets s->id. The key is every text but kernel_path, of which the newest is kept.
+ * In a store opened for reading it only finds: KOPT_ENOTFOUND. */
 kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_error *err);
 
 struct kp_store_run {
     int64_t id;
     int64_t subject;
-    const char *command;  /* the command line */
+    const char *command; /* the command line */
     const char *strategy;
-    const char *version;  /* kopt's */
+    const char *version; /* kopt's */
     const char *host;
-    const char *state;    /* "running", "done", "interrupted", "failed" */
-    const char *summary;  /* JSON; "" while running */
+    const char *state;   /* "running", "done", "interrupted", "failed" */
+    const char *summary; /* JSON; "" while running */
     int64_t seed;
     int64_t begun_us;
-    int64_t ended_us;     /* 0 = not yet */
+    int64_t ended_us; /* 0 = not yet */
 };
 
 kopt_status kp_store_run_begin(struct kp_store *st, struct kp_store_run *run, kopt_error *err);
 kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state,
                              const char *summary, kopt_error *err);
 
+/* Writing. Errors also: KOPT_EUSAGE (opened for reading, called by a visitor, no outcome, ok
+ * without a median), KOPT_ENOTFOUND (no such subject, run or unfinished result), KOPT_ERANGE
+ * (a text over its limit; but messages are cut at 4 KiB and logs at 16 KiB). */
+
 /* Write down that `config` is about to be launched. Durable (against the end of this process)
  * when it returns. */
 kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
-                           const char *config, bool race, int64_t *result_id,
-                           kopt_error *err);
+                           const char *config, bool race, int64_t *result_id, kopt_error *err);
 /* Complete it; r->config and r->race are ignored. Durable when it returns. */
 kopt_status kp_store_finish(struct kp_store *st, int64_t result_id, const kopt_result *r,
                             kopt_error *err);
@@ -82,7 +91,8 @@ kopt_status kp_store_finish(struct kp_store *st, int64_t result_id, const kopt_r
 kopt_status kp_store_add(struct kp_store *st, int64_t run, int64_t subject,
                          const kopt_result *r, int64_t *result_id, kopt_error *err);
 
-/* Visitors get borrowed structs, valid during the call; returning false ends the walk. */
+/* Visitors get borrowed structs, valid during the call; returning false ends the walk. They may
+ * read from the store but not write to it. A walk sees the store as it was at its start. */
 typedef bool (*kp_subject_visit)(void *user, const struct kp_subject *s);
 typedef bool (*kp_run_visit)(void *user, const struct kp_store_run *r);
 typedef bool (*kp_result_visit)(void *user, const kopt_result *r, int64_t subject, int64_t run);
@@ -101,7 +111,8 @@ struct kp_result_filter {
     int64_t run;     /* 0 = any */
     int64_t id;      /* 0 = any */
     int outcome;     /* -1 = any */
-    bool newest;     /* of each (subject, configuration, race) only the newest completed one */
+    bool newest;     /* of each (subject, configuration, race) only the newest completed one;
+                        picked among those of the subject and run above, before id and outcome */
     bool by_time;    /* ok ones by median, then the others; else in order of id */
     bool no_samples; /* leave out times_ns and log, for speed */
     int64_t limit;   /* 0 = all */
@@ -109,12 +120,14 @@ struct kp_result_filter {
 kopt_status kp_store_results(struct kp_store *st, const struct kp_result_filter *f,
                              kp_result_visit visit, void *user, kopt_error *err);
 
-/* The best configuration of a subject: the winner of its newest race where there is one, else the
- * smallest median. Errors also: KOPT_ENOTFOUND. */
+/* The best configuration of a subject: the winner of its newest race where there is one, else
+ * the smallest median; never one whose newest completed result is not ok. Errors also:
+ * KOPT_ENOTFOUND. */
 kopt_status kp_store_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
                           void *user, kopt_error *err);
 
-/* --- other tools' files (t4.c, ktcache.c) ---------------------------------------------------- */
+/* --- other tools' files (t4.c, ktcache.c) ----------------------------------------------------
+ */
 
 struct kp_buf;
 /* Append the results of a subject as T4 results JSON, schema version 1.0.0. */
@@ -130,10 +143,11 @@ struct kp_import_count {
 kopt_status kp_store_import_kt(struct kp_store *st, const char *path,
                                struct kp_import_count *count, kopt_error *err);
 
-/* --- selection (select.c) -------------------------------------------------------------------- */
+/* --- selection (select.c) --------------------------------------------------------------------
+ */
 
-struct kp_select; /* every kernel's best configurations on one device, in memory; read-only after
-                     loading, so any number of threads may use it */
+struct kp_select; /* every kernel's best configurations on one device, in memory; read-only
+                     after loading, so any number of threads may use it */
 
 /* device "" = any. */
 kopt_status kp_select_load(struct kp_store *st, const char *device, struct kp_select **out,
@@ -147,11 +161,11 @@ enum kp_select_how {
     KP_SELECT_OTHER    /* another device */
 };
 struct kp_selected {
-    const char *config;  /* borrowed from the selector */
+    const char *config; /* borrowed from the selector */
     enum kp_select_how how;
-    double confidence;   /* 0..1: see select.c for the formula */
-    double distance;     /* to the problem it was measured for: Euclidean in log2 of the sizes */
-    double median_ns;    /* there */
+    double confidence; /* 0..1: see select.c for the formula */
+    double distance;   /* to the problem it was measured for: Euclidean in log2 of the sizes */
+    double median_ns;  /* there */
 };
 /* `names` and `values`: the problem's n sizes in any order. No allocation. */
 void kp_select_find(const struct kp_select *s, const char *kernel, const char *const *names,

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* What every back end shares: arguments, limits and texts. */
+#include "store/store.h"
+
+#include "base/buf.h"
+#include "store/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    NAME_BYTES_MAX = 1 << 20,   /* a text of a subject or run */
+    CONFIG_BYTES_MAX = 1 << 16, /* a configuration */
+    MESSAGE_BYTES_MAX = 4096,
+    LOG_BYTES_MAX = 16 << 10,
+    TIMES_MAX = 1 << 20 /* samples of one result */
+};
+
+/* --- texts ---------------------------------------------------------------------------------
+ */
+
+/* Length of the UTF-8 sequence at `s`, 0 when there is none (RFC 3629: shortest form, no
+ * surrogates, at most U+10FFFF). A NUL ends the text, so it never stands inside a sequence. */
+static size_t utf8_len(const unsigned char *s)
+{
+    unsigned char lo = 0x80;
+    unsigned char hi = 0xBF;
+    size_t n;
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] >= 0xC2 && s[0] <= 0xDF)
+        n = 2;
+    else if (s[0] >= 0xE0 && s[0] <= 0xEF)
+        n = 3;
+    else if (s[0] >= 0xF0 && s[0] <= 0xF4)
+        n = 4;
+    else
+        return 0;
+    if (s[0] == 0xE0)
+        lo = 0xA0;
+    else if (s[0] == 0xED)
+        hi = 0x9F;
+    else if (s[0] == 0xF0)
+        lo = 0x90;
+    else if (s[0] == 0xF4)
+        hi = 0x8F;
+    if (s[1] < lo || s[1] > hi)
+        return 0;
+    for (size_t i = 2; i < n; i++) {
+        if (s[i] < 0x80 || s[i] > 0xBF)
+            return 0;
+    }
+    return n;
+}
+
+/* Compilers and crashed processes write what they like: bytes that are no UTF-8 become U+FFFD,
+ * and what is longer than out->max is cut between characters. */
+static void clean_text(const char *text, struct kp_buf *out)
+{
+    const unsigned char *s = (const unsigned char *)(text ? text : "");
+    while (*s) {
+        size_t n = utf8_len(s);
+        const void *from = n ? (const void *)s : (const void *)"\xEF\xBF\xBD";
+        size_t add = n ? n : 3;
+        if (add > out->max - out->len)
+            return;
+        kp_buf_add(out, from, add);
+        s += n ? n : 1;
+    }
+}
+
+struct clean {
+    struct kp_buf message;
+    struct kp_buf log;
+};
+
+static void clean_deinit(struct clean *c)
+{
+    kp_buf_deinit(&c->message);
+    kp_buf_deinit(&c->log);
+}
+
+/* The checks that no back end need repeat. *out is r with its texts made storable; they live in
+ * `c`. */
+static kopt_status sane_result(const kopt_result *r, struct clean *c, kopt_result *out,
+                               kopt_error *err)
+{
+    *c = (struct clean){KP_BUF_INIT(MESSAGE_BYTES_MAX), KP_BUF_INIT(LOG_BYTES_MAX)};
+    *out = *r;
+    if ((int)r->outcome < 0 || r->outcome >= KOPT_OUT_COUNT)
+        return kp_err(err, KOPT_EUSAGE, "%d is not an outcome", (int)r->outcome);
+    if (r->outcome == KOPT_OUT_OK && !(isfinite(r->median_ns) && r->median_ns > 0))
+        return kp_err(err, KOPT_EUSAGE, "a result that is ok needs a time, not %g",
+                      r->median_ns);
+    if (r->n_times > TIMES_MAX)
+        return kp_err(err, KOPT_ERANGE, "%u samples of one result, more than %d", r->n_times,
+                      (int)TIMES_MAX);
+    clean_text(r->message, &c->message);
+    clean_text(r->log, &c->log);
+    out->message = kp_buf_text(&c->message);
+    out->log = kp_buf_text(&c->log);
+    kopt_status st = kp_buf_status(&c->message, err);
+    return st == KOPT_OK ? kp_buf_status(&c->log, err) : st;
+}
+
+static kopt_status sane_config(const char *config, kopt_error *err)
+{
+    if (!config[0])
+        return kp_err(err, KOPT_EUSAGE, "a result without a configuration");
+    if (strlen(config) > CONFIG_BYTES_MAX)
+        return kp_err(err, KOPT_ERANGE, "a configuration longer than %d bytes",
+                      (int)CONFIG_BYTES_MAX);
+    return KOPT_OK;
+}
+
+static kopt_status sane_names(const char *const *texts, size_t n, kopt_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        KP_CHECK(texts[i]);
+        if (strlen(texts[i]) > NAME_BYTES_MAX)
+            return kp_err(err, KOPT_ERANGE, "a text longer than %d bytes: %.40s..",
+                          (int)NAME_BYTES_MAX, texts[i]);
+    }
+    return KOPT_OK;
+}
+
+static kopt_status may_write(const struct kp_store *st, kopt_error *err)
+{
+    if (st->mode != KP_STORE_WRITE)
+        return kp_err(err, KOPT_EUSAGE, "the store is opened for reading only");
+    if (st->walking)
+        return kp_err(err, KOPT_EUSAGE, "a visitor must not write to the store it visits");
+    return KOPT_OK;
+}
+
+/* --- opening -------------------------------------------------------------------------------
+ */
+
+kopt_status kp_store_open(const char *path, enum kp_store_mode mode, int busy_ms,
+                          struct kp_store **out, kopt_error *err)
+{
+    const struct kp_store_ops *ops = kp_sqlite_ops();
+    *out = NULL;
+    if (!path || !path[0]) {
+        (void)kp_err(err, KOPT_EUSAGE, "no path of a store given");
+        kp_err_hint(err, "give the path of a file, for example kopt.db");
+        return KOPT_EUSAGE;
+    }
+    kopt_status st = ops->open(path, mode, busy_ms < 0 ? 0 : busy_ms, out, err);
+    if (st == KOPT_OK) {
+        (*out)->ops = ops;
+        (*out)->mode = mode;
+    }
+    return st;
+}
+
+void kp_store_close(struct kp_store *s)
+{
+    if (s)
+        s->ops->close(s);
+}
+
+kopt_status kp_store_check(struct kp_store *st, kopt_error *err)
+{
+    return st->ops->check(st, err);
+}
+
+/* --- writing -------------------------------------------------------------------------------
+ */
+
+kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_error *err)
+{
+    const char *const texts[] = {s->kernel,  s->kernel_path, s->kernel_hash, s->backend,
+                                 s->device,  s->arch,        s->driver,      s->compiler,
+                                 s->problem, s->data};
+    s->id = 0;
+    if (st->walking)
+        return may_write(st, err);
+    kopt_status code = sane_names(texts, sizeof(texts) / sizeof(texts[0]), err);
+    return code == KOPT_OK ? st->ops->subject(st, s, err) : code;
+}
+
+kopt_status kp_store_run_begin(struct kp_store *st, struct kp_store_run *run, kopt_error *err)
+{
+    const char *const texts[] = {run->command, run->strategy, run->version,
+                                 run->host,    run->state,    run->summary};
+    run->id = 0;
+    kopt_status code = may_write(st, err);
+    if (code == KOPT_OK)
+        code = sane_names(texts, sizeof(texts) / sizeof(texts[0]), err);
+    return code == KOPT_OK ? st->ops->run_begin(st, run, err) : code;
+}
+
+kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state,
+                             const char *summary, kopt_error *err)
+{
+    const char *const texts[] = {state, summary};
+    kopt_status code = may_write(st, err);
+    if (code == KOPT_OK)
+        code = sane_names(texts, 2, err);
+    return code == KOPT_OK ? st->ops->run_end(st, run, state, summary, err) : code;
+}
+
+kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
+                           const char *config, bool race, int64_t *result_id, kopt_error *err)
+{
+    const kopt_result r = {.config = config, .race = race};
+    *result_id = 0;
+    kopt_status code = may_write(st, err);
+    if (code == KOPT_OK)
+        code = sane_config(config, err);
+    return code == KOPT_OK ? st->ops->begin(st, run, subject, &r, result_id, err) : code;
+}
+
+kopt_status kp_store_finish(struct kp_store *st, int64_t result_id, const kopt_result *r,
+                            kopt_error *err)
+{
+    struct clean c;
+    kopt_result sane;
+    kopt_status code = may_write(st, err);
+    if (code != KOPT_OK)
+        return code;
+    code = sane_result(r, &c, &sane, err);
+    if (code == KOPT_OK)
+        code = st->ops->finish(st, result_id, &sane, err);
+    clean_deinit(&c);
+    return code;
+}
+
+kopt_status kp_store_add(struct kp_store *st, int64_t run, int64_t subject,
+                         const kopt_result *r, int64_t *result_id, kopt_error *err)
+{
+    struct clean c;
+    kopt_result sane;
+    *result_id = 0;
+    kopt_status code = may_write(st, err);
+    if (code == KOPT_OK)
+        code = sane_config(r->config, err);
+    if (code != KOPT_OK)
+        return code;
+    code = sane_result(r, &c, &sane, err);
+    if (code == KOPT_OK)
+        code = st->ops->add(st, run, subject, &sane, result_id, err);
+    clean_deinit(&c);
+    return code;
+}
+
+/* --- reading -------------------------------------------------------------------------------
+ */
+
+kopt_status kp_store_subjects(struct kp_store *st, const char *kernel, kp_subject_visit visit,
+                              void *user, kopt_error *err)
+{
+    const struct kp_subject_filter f = {.kernel = kernel};
+    st->walking++;
+    kopt_status code = st->ops->subjects(st, &f, visit, user, err);
+    st->walking--;
+    return code;
+}
+
+kopt_status kp_store_subject_get(struct kp_store *st, int64_t id, kp_subject_visit visit,
+                                 void *user, kopt_error *err)
+{
+    const struct kp_subject_filter f = {.id = id ? id : -1};
+    st->walking++;
+    kopt_status code = st->ops->subjects(st, &f, visit, user, err);
+    st->walking--;
+    return code;
+}
+
+kopt_status kp_store_runs(struct kp_store *st, int64_t subject, kp_run_visit visit, void *user,
+                          kopt_error *err)
+{
+    st->walking++;
+    kopt_status code = st->ops->runs(st, subject, visit, user, err);
+    st->walking--;
+    return code;
+}
+
+kopt_status kp_store_results(struct kp_store *st, const struct kp_result_filter *f,
+                             kp_result_visit visit, void *user, kopt_error *err)
+{
+    st->walking++;
+    kopt_status code = st->ops->results(st, f, visit, user, err);
+    st->walking--;
+    return code;
+}
+
+kopt_status kp_store_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
+                          void *user, kopt_error *err)
+{
+    int64_t id = 0;
+    kopt_status code = st->ops->best(st, subject, &id, err);
+    if (code != KOPT_OK)
+        return code;
+    if (id == 0)
+        return kp_err(err, KOPT_ENOTFOUND, "subject %lld has no result that is ok",
+                      (long long)subject);
+    const struct kp_result_filter f = {.id = id, .outcome = -1};
+    return kp_store_results(st, &f, visit, user, err);
+}
