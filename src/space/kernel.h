@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A tunable kernel as its file describes it: `#pragma kopt` lines or T1 JSON. Layer: space.
  *
- * Life: parse (no device, no problem size needed) -> bind to a problem and a device, which gives
- * a space -> geometry, arguments and metrics of one configuration. */
+ * Life: parse (no device, no problem size needed) -> bind to a problem and a device, which
+ * gives a space -> geometry, arguments and metrics of one configuration. */
 #ifndef KP_SPACE_KERNEL_H
 #define KP_SPACE_KERNEL_H
 
@@ -45,13 +45,13 @@ struct kp_arg {
     const char *name;
     enum kp_arg_kind kind;
     enum kp_elem elem;
-    uint32_t lanes;              /* 1; 2, 3, 4, 8, 16 for vector types such as float4 */
-    enum kp_arg_dir dir;         /* buffers */
-    const struct kp_expr *count; /* buffers and locals: elements (of `lanes` lanes each) */
-    const struct kp_expr *value; /* scalars */
-    enum kp_fill fill;           /* buffers; an out buffer has none (it is poisoned) */
-    const struct kp_expr *fill_a;
-    const struct kp_expr *fill_b;
+    uint32_t lanes;               /* 1; 2, 3, 4, 8, 16 for vector types such as float4 */
+    enum kp_arg_dir dir;          /* buffers */
+    const struct kp_expr *count;  /* buffers and locals: elements (of `lanes` lanes each) */
+    const struct kp_expr *value;  /* scalars */
+    enum kp_fill fill;            /* buffers; an out buffer has none (it is poisoned) */
+    const struct kp_expr *fill_a; /* normal, uniform, constant, generator: never NULL */
+    const struct kp_expr *fill_b; /* normal, uniform: never NULL */
     const char *fill_file;
     int line;
 };
@@ -59,15 +59,18 @@ struct kp_arg {
 enum kp_check_kind {
     KP_CHECK_KERNEL, /* against another kernel of the same source */
     KP_CHECK_C,      /* against a C function, compiled by the host's C compiler */
-    KP_CHECK_FILE    /* against raw bytes of a file */
+    KP_CHECK_FILE,   /* against raw bytes of a file */
+    KP_CHECK_FILL    /* against a fill: constant or generator expression */
 };
 
 struct kp_check_decl {
     size_t arg; /* index of the buffer that is checked */
     enum kp_check_kind kind;
-    const char *name;            /* kernel, C function or file */
-    const char *path;            /* KP_CHECK_C: the source file, as written */
-    const struct kp_expr *rtol;  /* |got - want| <= atol + rtol * |want| */
+    const char *name;  /* kernel, C function or file */
+    const char *path;  /* KP_CHECK_C: the source file, as written */
+    enum kp_fill fill; /* KP_CHECK_FILL: KP_FILL_CONSTANT or KP_FILL_GENERATOR */
+    const struct kp_expr *fill_a;
+    const struct kp_expr *rtol; /* |got - want| <= atol + rtol * |want|; never NULL */
     const struct kp_expr *atol;
     int line;
 };
@@ -95,12 +98,12 @@ struct kp_let {
 };
 
 struct kp_kernel {
-    const char *path;   /* as given; messages use it */
-    const char *name;   /* entry point */
+    const char *path; /* as given; messages use it */
+    const char *name; /* entry point */
     enum kp_lang lang;
     struct kp_str source; /* what is compiled (for T1: the kernel file's text) */
     const char *source_path;
-    const char *const *problem; /* names */
+    const char *const *problem;     /* names */
     const int64_t *problem_default; /* value by problem index where has_problem_default */
     const bool *has_problem_default;
     size_t n_problem;
@@ -113,6 +116,9 @@ struct kp_kernel {
     const struct kp_expr *block[3]; /* work-items of a group; NULL = 1 */
     const struct kp_expr *grid[3];  /* groups; NULL = 1 */
     const struct kp_expr *shared;   /* dynamic shared memory in bytes; NULL = 0 */
+    int block_line;                 /* where they were declared; 0 unknown */
+    int grid_line;
+    int shared_line;
     const struct kp_arg *args;
     size_t n_args;
     const struct kp_check_decl *checks;
@@ -124,7 +130,7 @@ struct kp_kernel {
     const char *const *flags; /* compiler options, in order */
     size_t n_flags;
     const char *macro_prefix; /* "" or what stands before each parameter's macro name */
-    struct kp_scope scope;
+    struct kp_scope scope;    /* problem, device, parameters, lets, time_ns */
     uint32_t n_slots; /* of the environment: problem, device, parameters, lets, time_ns, i */
     uint32_t slot_time_ns;
     uint32_t slot_index; /* `i` of generators */
@@ -134,7 +140,8 @@ struct kp_kernel {
 /* Reads and parses a kernel file (.cl, .cu and the like, by extension or a `#pragma kopt lang`
  * line) or a T1 file (.json, Kernel Tuner's or KTT's dialect; its kernel file is found beside
  * it, and a missing one is an error only when need_source).
- * Owner: kp_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (position, excerpt, hint), KOPT_ENOMEM. */
+ * Owner: kp_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (position, excerpt, hint),
+ * KOPT_ENOMEM. */
 kopt_status kp_kernel_load(const char *path, bool need_source, struct kp_kernel **out,
                            kopt_error *err);
 /* The same from memory; `text` is copied. */
@@ -144,8 +151,8 @@ void kp_kernel_free(struct kp_kernel *k);
 
 /* Everything that decides what is measured, apart from parameter lists, rules, metrics and
  * defaults: the source without `#pragma kopt` lines, the files it includes (found beside it and
- * in -I folders, recursively), launch geometry, arguments, checks and the reference files, flags.
- * `out`: lower-case hex of SHA-256 (KP_SHA256_HEX + 1 bytes). */
+ * in -I folders, recursively), launch geometry, arguments, checks and the reference files,
+ * flags. `out`: lower-case hex of SHA-256 (KP_SHA256_HEX + 1 bytes). */
 kopt_status kp_kernel_hash(const struct kp_kernel *k, char *out, kopt_error *err);
 
 /* A kernel with its problem and device: fixed slots are known, a space stands over them. */
@@ -159,10 +166,10 @@ struct kp_bound {
     struct kp_arena arena;
 };
 
-/* `problem`: "M=512" texts, each a name of the kernel's problem with an integer of at least 1, or a
- * parameter with one of its values ("BM=64", "BM=32,64"), which narrows the space.
- * Errors: KOPT_EUSAGE (missing, unknown, repeated or non-positive; the hint lists the names),
- * as kp_space_new(). */
+/* `problem`: "M=512" texts, each a name of the kernel's problem with an integer of at least 1,
+ * or a parameter with one of its values ("BM=64", "BM=32,64"), which narrows the space. Errors:
+ * KOPT_EUSAGE (missing, unknown, repeated or non-positive; the hint lists the names), as
+ * kp_space_new(). */
 kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
                            size_t n_problem, const struct kp_limits *limits,
                            struct kp_bound **out, kopt_error *err);
@@ -171,8 +178,9 @@ void kp_bound_free(struct kp_bound *b);
 /* {"K":512,"M":512,"N":512}, names sorted. */
 void kp_bound_problem_json(const struct kp_bound *b, struct kp_buf *out);
 
-/* The declared default (default lines, T1 "Default"), repaired to a valid configuration; without
- * one, the valid configuration nearest to the middle of the value lists. False: empty space. */
+/* The declared default (default lines, T1 "Default"), repaired to a valid configuration;
+ * without one, the valid configuration nearest to the middle of the value lists. False: empty
+ * space. */
 bool kp_bound_default(const struct kp_bound *b, uint32_t *config);
 
 struct kp_geometry {
@@ -189,8 +197,9 @@ kopt_status kp_bound_geometry(const struct kp_bound *b, const uint32_t *config,
 kopt_status kp_bound_reference_geometry(const struct kp_bound *b, size_t r,
                                         struct kp_geometry *out, kopt_error *err);
 
-/* Elements of a buffer or local argument / value of a scalar; `config` may be NULL for arguments
- * that do not depend on parameters (buffers may not: that is an error at parse time). */
+/* Elements of a buffer or local argument / value of a scalar; `config` may be NULL for
+ * arguments that do not depend on parameters (buffers may not: that is an error at parse time).
+ */
 kopt_status kp_bound_arg_count(const struct kp_bound *b, size_t arg, const uint32_t *config,
                                int64_t *count, kopt_error *err);
 kopt_status kp_bound_arg_value(const struct kp_bound *b, size_t arg, const uint32_t *config,

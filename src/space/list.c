@@ -549,19 +549,19 @@ static bool run(struct kp_parser *p, const struct kp_env *env, const struct list
 /* ---- checks of a parameter's values ---- */
 
 /* Every value of one type; integers beside floats become floats. */
-static bool one_type(struct kp_parser *p, struct values *v)
+static bool one_type(struct kp_parser *p, struct values *v, uint32_t start)
 {
     bool has[4] = {false, false, false, false};
     for (size_t i = 0; i < v->n; i++) {
         has[v->ptr[i].type] = true;
         if (v->ptr[i].type == KP_FLOAT && !isfinite(v->ptr[i].as.f)) {
-            kp_parser_fail(p, 0, "value %zu of the list is not finite", i + 1);
+            kp_parser_fail(p, start, "value %zu of the list is not finite", i + 1);
             return false;
         }
     }
     int kinds = (has[KP_INT] || has[KP_FLOAT]) + has[KP_BOOL] + has[KP_STRING];
     if (kinds > 1) {
-        kp_parser_fail(p, 0,
+        kp_parser_fail(p, start,
                        "a list of mixed types: numbers, booleans and strings do not go "
                        "together");
         return false;
@@ -573,7 +573,7 @@ static bool one_type(struct kp_parser *p, struct values *v)
     return true;
 }
 
-static bool distinct(struct kp_parser *p, const struct values *v)
+static bool distinct(struct kp_parser *p, const struct values *v, uint32_t start)
 {
     struct kp_map seen = {0};
     struct kp_buf text = KP_BUF_INIT(KP_EXPR_TEXT_MAX);
@@ -587,7 +587,8 @@ static bool distinct(struct kp_parser *p, const struct values *v)
         if (text.failed != KOPT_OK || !kp_map_put(&seen, kp_buf_text(&text), text.len, &added))
             p->status = kp_err_nomem(p->err);
         else if (!added)
-            kp_parser_fail(p, 0, "the value %s stands in the list twice", kp_buf_text(&text));
+            kp_parser_fail(p, start, "the value %s stands in the list twice",
+                           kp_buf_text(&text));
     }
     kp_buf_deinit(&text);
     kp_map_deinit(&seen);
@@ -611,7 +612,7 @@ kopt_status kp_list_parse(struct kp_str text, const struct kp_scope *scope,
     if (l && run(&p, env, l, &v)) {
         if (v.n == 0)
             kp_parser_fail(&p, start, "a list without values");
-        if (p.status == KOPT_OK && one_type(&p, &v) && distinct(&p, &v)) {
+        if (p.status == KOPT_OK && one_type(&p, &v, start) && distinct(&p, &v, start)) {
             *values = kp_arena_alloc(arena, v.n, sizeof(**values));
             for (size_t i = 0; *values && i < v.n; i++)
                 (*values)[i] = v.ptr[i];
