@@ -25,6 +25,8 @@ KOPT_API const char *kopt_kernel_name(const kopt_kernel *k);
 KOPT_API const char *kopt_kernel_language(const kopt_kernel *k);
 KOPT_API size_t kopt_kernel_n_problem(const kopt_kernel *k);
 KOPT_API const char *kopt_kernel_problem_name(const kopt_kernel *k, size_t i);
+/* 1 and *value when the file gives this size a default. */
+KOPT_API int kopt_kernel_problem_default(const kopt_kernel *k, size_t i, int64_t *value);
 
 /* The space of a kernel for one problem and device.
  * problem: texts "M=512"; "BM=32,64" narrows a parameter. device: an id of kopt_devices(), or
@@ -36,7 +38,15 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_space_new(const kopt_kernel *k,
                                                   const char *const *problem, size_t n_problem,
                                                   const char *device, kopt_space **out,
                                                   kopt_error *err);
+/* The same without a device: the numbers that its rules use are given by hand, as texts
+ * "max_threads=1024", "shared_bytes=49152" (the names behind `device.`).
+ * Errors also: KOPT_EUSAGE (a name unknown, or one that a rule uses is missing; see hint). */
+KOPT_API KOPT_MUST_USE kopt_status kopt_space_new_limits(
+    const kopt_kernel *k, const char *const *problem, size_t n_problem,
+    const char *const *limits, size_t n_limits, kopt_space **out, kopt_error *err);
 KOPT_API void kopt_space_free(kopt_space *s);
+/* {"K":512,"M":512}; borrowed from the space. */
+KOPT_API const char *kopt_space_problem(const kopt_space *s);
 
 /* The product of the value counts, and how many of these satisfy every rule. */
 KOPT_API double kopt_space_cartesian(const kopt_space *s);
@@ -45,6 +55,10 @@ KOPT_API uint64_t kopt_space_count(const kopt_space *s);
 KOPT_API size_t kopt_space_n_params(const kopt_space *s);
 KOPT_API const char *kopt_space_param_name(const kopt_space *s, size_t i);
 KOPT_API size_t kopt_space_n_values(const kopt_space *s, size_t i);
+/* Value `value` of parameter `i` as text, "64"; truncated to fit, always terminated; returns
+ * the length it wants. */
+KOPT_API size_t kopt_space_value(const kopt_space *s, size_t i, size_t value, char *out,
+                                 size_t bytes);
 
 /* A configuration is one value index for each parameter. `config` has room for n_params. */
 /* Valid configuration number `rank` (0 .. count-1). Errors: KOPT_ERANGE. */

@@ -56,11 +56,17 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_store_open(const char *path, int write,
                                                    kopt_store **out, kopt_error *err);
 KOPT_API void kopt_store_close(kopt_store *s);
 
-/* Visitors return 0 to end the walk. */
+/* Visitors return 0 to end the walk. kernel NULL = any; newest first. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_store_subjects(kopt_store *s, const char *kernel,
                                                        int (*visit)(void *user,
                                                                     const kopt_subject *x),
                                                        void *user, kopt_error *err);
+/* One subject. Errors also: KOPT_ENOTFOUND. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_subject(kopt_store *s, int64_t id,
+                                                      int (*visit)(void *user,
+                                                                   const kopt_subject *x),
+                                                      void *user, kopt_error *err);
+/* subject 0 = any; newest first. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_store_runs(kopt_store *s, int64_t subject,
                                                    int (*visit)(void *user, const kopt_run *x),
                                                    void *user, kopt_error *err);
@@ -72,6 +78,7 @@ typedef struct kopt_result_filter {
     int outcome;   /* a kopt_outcome, or -1 = any */
     int newest;    /* 1: of each configuration only the newest completed result */
     int by_time;   /* 1: ok ones by median, then the others */
+    int brief;     /* 1: without samples and log, for speed */
     int64_t limit; /* 0 = all */
 } kopt_result_filter;
 

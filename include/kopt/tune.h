@@ -45,6 +45,7 @@ typedef struct kopt_tune_progress {
     double eta_s;            /* NaN = not known */
     double per_minute;       /* measured configurations, over the last while */
     double best_ns;          /* NaN = none yet */
+    double first_ns;         /* the default configuration's median; NaN = not known */
     const char *best_config; /* "BM=64,BN=32"; "" = none yet */
     const char *phase;       /* "setting up", "searching", "final race" */
 } kopt_tune_progress;

@@ -4,6 +4,7 @@
 #define KOPT_TYPES_H
 
 #include <kopt/status.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -64,6 +65,24 @@ typedef struct kopt_result {
     double temp_c;
     int64_t wall_us; /* when it ended; microseconds since 1970, UTC; 0 = not known */
 } kopt_result;
+
+/* One name and value of a configuration or problem as they are stored: {"BM":64,"BN":32}.
+ * Borrowed from the text, not terminated. */
+typedef struct kopt_pair {
+    const char *name;
+    size_t name_bytes;
+    const char *value; /* without quotes; escapes are left as they are */
+    size_t value_bytes;
+    int quoted; /* 1: a string */
+} kopt_pair;
+
+/* The next pair. *at: the text at first, then what this function left there. Returns 0 at the
+ * end and where the text is no flat object. */
+KOPT_API int kopt_pair_next(const char **at, kopt_pair *pair);
+
+/* "BM=64,BN=32" of such a text; truncated to fit, always terminated; returns the length it
+ * wants. */
+KOPT_API size_t kopt_pairs_text(const char *json, char *out, size_t bytes);
 
 #ifdef __cplusplus
 }
