@@ -100,6 +100,16 @@ done:
     return st;
 }
 
+kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return io_error(err, "create", path);
+    kopt_status st = write_all(fd, bytes, n) ? KOPT_OK : io_error(err, "write", path);
+    (void)close(fd);
+    return st;
+}
+
 bool kp_file_exists(const char *path)
 {
     return access(path, F_OK) == 0;

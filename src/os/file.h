@@ -16,6 +16,9 @@ kopt_status kp_file_read(const char *path, struct kp_buf *out, kopt_error *err);
  * Errors: KOPT_EIO, KOPT_EFULL. */
 kopt_status kp_file_write(const char *path, const void *bytes, size_t n, kopt_error *err);
 
+/* Write in place, without sync: for files that do not outlive the session. */
+kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_error *err);
+
 bool kp_file_exists(const char *path);
 
 /* The folder part of `path` ("." when it has none), the name part, and folder/name (an absolute

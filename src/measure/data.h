@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Argument data of a session: fills into files, and host references. Layer: measure. */
+#ifndef KP_MEASURE_DATA_H
+#define KP_MEASURE_DATA_H
+
+#include "base/error.h"
+#include "space/kernel.h"
+
+#include <stdint.h>
+
+struct kp_lab;
+
+/* Write buffer argument `arg` of the kernel into `path` as its fill says; the same for a seed
+ * everywhere. An out buffer is poisoned (0xFF bytes).
+ * Errors: KOPT_EINPUT (a generator that cannot be evaluated, or a value its type does not hold:
+ * names the line), KOPT_ERANGE (size), KOPT_EIO, KOPT_EFULL, KOPT_ENOMEM. */
+kopt_status kp_data_write(const struct kp_bound *b, size_t arg, uint64_t seed, const char *path,
+                          kopt_error *err);
+/* The same for a check against a fill. */
+kopt_status kp_data_write_check(const struct kp_bound *b, size_t check, const char *path,
+                                kopt_error *err);
+
+/* Bytes of a buffer or local argument under a configuration (NULL for buffers). */
+kopt_status kp_data_bytes(const struct kp_bound *b, size_t arg, const uint32_t *config,
+                          size_t *bytes, kopt_error *err);
+
+/* A scalar's bytes in its own type. `out` holds 16 bytes. Errors: KOPT_EINPUT (out of range).
+ */
+kopt_status kp_data_scalar(const struct kp_bound *b, size_t arg, const uint32_t *config,
+                           unsigned char *out, size_t *bytes, kopt_error *err);
+
+/* {"A":"normal(0,1)",..,"seed":1}: what the data is, for the store's key. */
+void kp_data_describe(const struct kp_bound *b, uint64_t seed, struct kp_buf *out);
+
+/* Compile the C file of `check` with the host's compiler ($CC, cc), call its function in a
+ * process of its own over the input files (files[arg], NULL for outputs), and write the checked
+ * buffer to `out_path`. Errors: KOPT_EENV (no C compiler), KOPT_EINPUT (does not compile: its
+ * first error line), KOPT_ECRASH, KOPT_ETIMEOUT, KOPT_EIO, KOPT_ENOMEM. */
+struct kp_host_reference {
+    const struct kp_bound *bound;
+    size_t check;
+    const char *const *files; /* by argument */
+    const char *scratch;      /* folder for its own files */
+    int64_t timeout_ns;
+};
+kopt_status kp_host_reference_run(const struct kp_host_reference *h, const char *out_path,
+                                  kopt_error *err);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* References written in C: a generated wrapper includes the user's file and calls its function
+ * with each argument as the kernel declares it. */
+#include "measure/data.h"
+
+#include "base/alloc.h"
+#include "measure/message.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t SECOND = 1000000000;
+enum { COMPILE_TIMEOUT_S = 60 };
+
+static const char *c_type(enum kp_elem e)
+{
+    static const char *const names[] = {"int8_t",   "uint8_t",  "int16_t", "uint16_t",
+                                        "int32_t",  "uint32_t", "int64_t", "uint64_t",
+                                        "uint16_t", "uint16_t", "float",   "double"};
+    return names[e];
+}
+
+/* A path as a C string literal. */
+static void quote(struct kp_buf *out, const char *s)
+{
+    kp_buf_addc(out, '"');
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\')
+            kp_buf_addc(out, '\\');
+        kp_buf_addc(out, *s);
+    }
+    kp_buf_addc(out, '"');
+}
+
+static char *user_file(const struct kp_host_reference *h)
+{
+    const struct kp_kernel *k = h->bound->kernel;
+    char *dir = kp_path_dir(k->path);
+    char *path = dir ? kp_path_join(dir, k->checks[h->check].path) : NULL;
+    char *full = path ? realpath(path, NULL) : NULL;
+    char *copy = kp_strdup(full ? full : path ? path : "");
+    free(full); /* realpath's own malloc */
+    kp_free(path);
+    kp_free(dir);
+    return copy;
+}
+
+static kopt_status write_wrapper(const struct kp_host_reference *h, const char *user,
+                                 const char *path, kopt_error *err)
+{
+    const struct kp_kernel *k = h->bound->kernel;
+    struct kp_buf b = KP_BUF_INIT(1 << 20);
+    size_t place = 0;
+    kp_buf_adds(&b, "#include <stdint.h>\n#include ");
+    quote(&b, user);
+    kp_buf_adds(&b, "\nvoid kopt_reference_entry(void *const *a);\n"
+                    "void kopt_reference_entry(void *const *a)\n{\n    ");
+    kp_buf_addf(&b, "%s(", k->checks[h->check].name);
+    for (size_t i = 0; i < k->n_args; i++) {
+        const struct kp_arg *a = &k->args[i];
+        if (a->kind == KP_ARG_LOCAL)
+            continue;
+        kp_buf_adds(&b, place ? ", " : "");
+        if (a->kind == KP_ARG_SCALAR)
+            kp_buf_addf(&b, "*(const %s *)a[%zu]", c_type(a->elem), place);
+        else
+            kp_buf_addf(&b, "a[%zu]", place);
+        place++;
+    }
+    kp_buf_adds(&b, ");\n}\n");
+    kopt_status st = kp_buf_status(&b, err);
+    if (st == KOPT_OK)
+        st = kp_file_put(path, b.ptr, b.len, err);
+    kp_buf_deinit(&b);
+    return st;
+}
+
+/* Wait for a process that speaks no frames. True: it ended with status 0. */
+static bool wait_quiet(struct kp_proc *p, int64_t timeout_ns, char *how, size_t how_bytes)
+{
+    int64_t deadline = kp_clock_ns() + timeout_ns;
+    while (!kp_proc_ended(p, how, how_bytes)) {
+        if (kp_clock_ns() > deadline) {
+            kp_proc_kill(p);
+            (void)snprintf(how, how_bytes, "it did not end in time");
+            return false;
+        }
+        kp_clock_sleep_ns(2000000);
+    }
+    return strcmp(how, "exit status 0") == 0;
+}
+
+/* The first line with "error" in it, else the first line. */
+static void first_error_line(const char *path, char *out, size_t bytes)
+{
+    struct kp_buf text = KP_BUF_INIT(1 << 20);
+    (void)kp_file_read(path, &text, NULL);
+    const char *t = kp_buf_text(&text);
+    const char *at = strstr(t, "error");
+    while (at && at > t && at[-1] != '\n')
+        at--;
+    at = at ? at : t;
+    (void)snprintf(out, bytes, "%.*s", (int)strcspn(at, "\n"), at);
+    kp_buf_deinit(&text);
+}
+
+static kopt_status run_cc(const struct kp_host_reference *h, const char *source,
+                          const char *library, const char *output, bool openmp, kopt_error *err)
+{
+    char how[64];
+    char line[512];
+    const char *cc = getenv("CC"); /* NOLINT(concurrency-mt-unsafe): never set by us */
+    if (!cc || !cc[0])
+        cc = "cc";
+    /* env finds the compiler in PATH. */
+    const char *argv[] = {"env",
+                          cc,
+                          "-std=gnu17",
+                          "-O3",
+                          "-march=native",
+                          "-fPIC",
+                          "-shared",
+                          "-w",
+                          "-o",
+                          library,
+                          source,
+                          "-lm",
+                          openmp ? "-fopenmp" : NULL,
+                          NULL};
+    struct kp_proc_options o = {.path = "/usr/bin/env", .argv = argv, .output_path = output};
+    struct kp_proc p;
+    (void)unlink(output);
+    kopt_status st = kp_proc_start(&o, &p, err);
+    if (st != KOPT_OK)
+        return st;
+    if (wait_quiet(&p, COMPILE_TIMEOUT_S * SECOND, how, sizeof(how)))
+        return KOPT_OK;
+    if (strcmp(how, "exit status 127") == 0) {
+        st = kp_err(err, KOPT_EENV, "no C compiler (%s) to build the reference with", cc);
+        kp_err_hint(err, "install gcc, set CC, or check against a kernel instead");
+        return st;
+    }
+    first_error_line(output, line, sizeof(line));
+    st = kp_err(err, KOPT_EINPUT, "the reference does not compile (%s): %s", how, line);
+    kp_err_at(err, h->bound->kernel->path, h->bound->kernel->checks[h->check].line, 0, NULL, 0);
+    return st;
+}
+
+/* {"bytes": n, "file": path, "save": path} for each argument that the function takes. */
+static struct kp_json *arguments(const struct kp_host_reference *h, const char *out_path,
+                                 kopt_error *err)
+{
+    const struct kp_kernel *k = h->bound->kernel;
+    struct kp_json *args = kp_json_new_array();
+    bool ok = args != NULL;
+    for (size_t i = 0; i < k->n_args && ok; i++) {
+        size_t bytes = 0;
+        char path[4096];
+        const char *file = h->files[i];
+        if (k->args[i].kind == KP_ARG_LOCAL)
+            continue;
+        if (k->args[i].kind == KP_ARG_SCALAR) {
+            unsigned char value[16];
+            (void)snprintf(path, sizeof(path), "%s/scalar%zu.bin", h->scratch, i);
+            file = path;
+            ok = kp_data_scalar(h->bound, i, NULL, value, &bytes, err) == KOPT_OK &&
+                 kp_file_put(path, value, bytes, err) == KOPT_OK;
+        } else {
+            ok = kp_data_bytes(h->bound, i, NULL, &bytes, err) == KOPT_OK;
+        }
+        struct kp_json *j = kp_json_new_object();
+        ok = ok && kp_json_set_i64(j, "bytes", (int64_t)bytes) &&
+             kp_json_set_str(j, "file", file ? file : "") &&
+             kp_json_set_str(j, "save", i == k->checks[h->check].arg ? out_path : "");
+        ok = kp_json_push(args, j) && ok;
+    }
+    if (ok)
+        return args;
+    kp_json_free(args);
+    return NULL;
+}
+
+static kopt_status call_library(const struct kp_host_reference *h, const char *library,
+                                const char *out_path, kopt_error *err)
+{
+    struct kp_proc p = {.fd = -1};
+    char *worker = NULL;
+    struct kp_buf frame = KP_BUF_INIT(1 << 20);
+    char log[4096];
+    (void)snprintf(log, sizeof(log), "%s/reference.out", h->scratch);
+    const char *argv[] = {"kopt-worker", "reference", NULL};
+    struct kp_json *j = kp_message_new("do", "call", 1);
+    if (err)
+        *err = (kopt_error){0};
+    struct kp_json *args = arguments(h, out_path, err);
+    bool ok = args && kp_json_set_str(j, "library", library) && kp_json_set(j, "args", args);
+    kopt_status st = ok ? KOPT_OK : err && err->code ? err->code : kp_err_nomem(err);
+    if (st == KOPT_OK)
+        st = kp_proc_find("kopt-worker", &worker, err);
+    struct kp_proc_options o = {.path = worker, .argv = argv, .output_path = log};
+    if (st == KOPT_OK)
+        st = kp_proc_start(&o, &p, err);
+    if (st == KOPT_OK) {
+        st = kp_message_send(p.fd, j, NULL, 0, err);
+        j = NULL;
+    }
+    int64_t deadline = kp_clock_ns() + h->timeout_ns;
+    int got = 0;
+    struct kp_proc *procs[] = {&p};
+    while (st == KOPT_OK && (got = kp_proc_frame(&p, &frame)) == 0 && kp_clock_ns() < deadline)
+        kp_proc_wait(procs, 1, -1, 200);
+    if (st == KOPT_OK && got <= 0) {
+        char how[64] = "it did not end in time";
+        for (int i = 0; got < 0 && i < 200 && !kp_proc_ended(&p, how, sizeof(how)); i++)
+            kp_clock_sleep_ns(1000000);
+        st = kp_err(err, got < 0 ? KOPT_ECRASH : KOPT_ETIMEOUT, "the reference %s failed: %s",
+                    h->bound->kernel->checks[h->check].name, how);
+    } else if (st == KOPT_OK) {
+        struct kp_message m;
+        st = kp_message_parse(&frame, &m, err);
+        if (st == KOPT_OK && strcmp(kp_message_what(&m, "is"), "done") != 0) {
+            kopt_error e;
+            kp_message_get_error(&m, &e);
+            st = kp_err(err, e.code ? e.code : KOPT_EFAILED, "%s", e.message);
+        }
+        kp_message_deinit(&m);
+    }
+    kp_json_free(j);
+    kp_proc_kill(&p);
+    kp_free(worker);
+    kp_buf_deinit(&frame);
+    return st;
+}
+
+kopt_status kp_host_reference_run(const struct kp_host_reference *h, const char *out_path,
+                                  kopt_error *err)
+{
+    char source[4096];
+    char library[4096];
+    char output[4096];
+    (void)snprintf(source, sizeof(source), "%s/reference%zu.c", h->scratch, h->check);
+    (void)snprintf(library, sizeof(library), "%s/reference%zu.so", h->scratch, h->check);
+    (void)snprintf(output, sizeof(output), "%s/reference%zu.log", h->scratch, h->check);
+    char *user = user_file(h);
+    kopt_status st = user ? write_wrapper(h, user, source, err) : kp_err_nomem(err);
+    if (st == KOPT_OK)
+        st = run_cc(h, source, library, output, true, err);
+    if (st == KOPT_EINPUT) /* a compiler without OpenMP, perhaps */
+        st = run_cc(h, source, library, output, false, err);
+    if (st == KOPT_OK)
+        st = call_library(h, library, out_path, err);
+    kp_free(user);
+    return st;
+}

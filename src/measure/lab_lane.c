@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+#include "measure/lab_internal.h"
+
+#include "base/alloc.h"
+#include "os/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OPEN_TIMEOUT_S = 60, LOAD_TIMEOUT_S = 60, DATA_TIMEOUT_S = 120, OPEN_TRIES = 3 };
+static const int64_t SECOND = 1000000000;
+
+/* --- starting
+ * --------------------------------------------------------------------------------- */
+
+static kopt_status open_device(struct kp_lab *lab, struct lane *l, kopt_error *err)
+{
+    struct kp_message m;
+    struct kp_json *j = kp_message_new("do", "open", 1);
+    if (j) {
+        (void)kp_json_set_str(j, "backend", kp_backend_name(lab->o.backend));
+        (void)kp_json_set_i64(j, "index", l->device);
+    }
+    kopt_status st = kp_lab_call(lab, &l->proc, j, NULL, OPEN_TIMEOUT_S * SECOND, &m, err);
+    if (st != KOPT_OK)
+        return st;
+    kp_message_get_info(&m, &lab->info);
+    lab->free_bytes = kp_message_i64(&m, "free_bytes", 0);
+    kp_message_deinit(&m);
+    return KOPT_OK;
+}
+
+static kopt_status call_plain(struct kp_lab *lab, struct lane *l, struct kp_json *head,
+                              kopt_error *err)
+{
+    struct kp_message m;
+    kopt_status st = kp_lab_call(lab, &l->proc, head, NULL, DATA_TIMEOUT_S * SECOND, &m, err);
+    if (st == KOPT_OK)
+        kp_message_deinit(&m);
+    return st;
+}
+
+kopt_status kp_lab_lane_buffers(struct kp_lab *lab, struct lane *l, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; i < lab->n_buffers && st == KOPT_OK; i++) {
+        const struct kp_lab_buffer *b = &lab->buffers[i];
+        struct kp_json *j = kp_message_new("do", "buffer", 1);
+        if (j) {
+            (void)kp_json_set_i64(j, "buffer", b->buffer);
+            (void)kp_json_set_i64(j, "bytes", (int64_t)b->bytes);
+            (void)kp_json_set_str(j, "file", b->file ? b->file : "");
+            (void)kp_json_set_str(j, "dir", b->inout ? "inout" : b->file ? "in" : "out");
+        }
+        st = call_plain(lab, l, j, err);
+    }
+    return st;
+}
+
+kopt_status kp_lab_lane_checks(struct kp_lab *lab, struct lane *l, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; i < lab->n_checks && st == KOPT_OK; i++) {
+        const struct kp_lab_check *c = &lab->checks[i];
+        struct kp_json *j = kp_message_new("do", "check", 1);
+        if (j) {
+            (void)kp_json_set_i64(j, "buffer", c->buffer);
+            (void)kp_json_set_str(j, "file", c->file);
+            (void)kp_json_set_i64(j, "type", c->type);
+            (void)kp_json_set_f64(j, "rtol", c->rtol);
+            (void)kp_json_set_f64(j, "atol", c->atol);
+        }
+        st = call_plain(lab, l, j, err);
+    }
+    return st;
+}
+
+static kopt_status start_once(struct kp_lab *lab, struct lane *l, kopt_error *err)
+{
+    kopt_status st = kp_lab_spawn(lab, "run", l->output, &l->proc, err);
+    if (st == KOPT_OK)
+        st = open_device(lab, l, err);
+    if (st == KOPT_OK)
+        st = kp_lab_lane_buffers(lab, l, err);
+    if (st == KOPT_OK)
+        st = kp_lab_lane_checks(lab, l, err);
+    if (st != KOPT_OK)
+        kp_proc_kill(&l->proc);
+    return st;
+}
+
+/* A device may need a moment after a fault. */
+kopt_status kp_lab_lane_start(struct kp_lab *lab, struct lane *l, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        st = start_once(lab, l, err);
+        if (st == KOPT_OK || st == KOPT_EENV || st == KOPT_EFULL || st == KOPT_ENOMEM)
+            break;
+        kp_clock_sleep_ns(i * SECOND / 2);
+    }
+    l->state = st == KOPT_OK ? LANE_IDLE : LANE_OFF;
+    l->job = 0;
+    l->holds = false;
+    return st;
+}
+
+/* --- measuring
+ * -------------------------------------------------------------------------------- */
+
+static struct lane *free_lane(const struct kp_lab *lab)
+{
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (lab->lanes[i].state == LANE_IDLE)
+            return (struct lane *)(uintptr_t)&lab->lanes[i];
+    return NULL;
+}
+
+bool kp_lab_lane_free(const struct kp_lab *lab)
+{
+    return free_lane(lab) != NULL;
+}
+
+bool kp_lab_put_plan(struct kp_json *j, const struct kp_lab_plan *p)
+{
+    return kp_json_set_i64(j, "min_samples", p->min_samples) &&
+           kp_json_set_i64(j, "max_samples", p->max_samples) &&
+           kp_json_set_f64(j, "precision", p->precision) &&
+           kp_json_set_f64(j, "best_ns", p->best_ns) &&
+           kp_json_set_f64(j, "drop_ratio", p->drop_ratio) &&
+           kp_json_set_f64(j, "budget_ns", p->budget_ns) &&
+           kp_json_set_i64(j, "flush", (int64_t)p->flush_bytes) &&
+           kp_json_set_bool(j, "check", p->check);
+}
+
+kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_plan *p,
+                           kopt_error *err)
+{
+    struct lane *l = free_lane(lab);
+    struct job *job = kp_lab_job_find(lab, id);
+    if (!l)
+        return kp_err(err, KOPT_EBUSY, "no runner is free");
+    if (!job || job->state != JOB_COMPILED)
+        return kp_err(err, KOPT_ENOTFOUND, "job %lld is not compiled", (long long)id);
+    struct kp_json *j = kp_message_new("do", "measure", id);
+    bool ok = j && kp_json_set_str(j, "entry", job->entry) && kp_lab_put_plan(j, p) &&
+              kp_json_set_bool(j, "hold", lab->info.is_cpu) &&
+              kp_message_put_launch(j, &job->launch);
+    if (!ok) {
+        kp_json_free(j);
+        return kp_err_nomem(err);
+    }
+    /* A failure here shows as the process's end in the next poll, with the job's outcome. */
+    kopt_status st = kp_message_send(l->proc.fd, j, job->image.ptr, job->image.len, NULL);
+    if (st == KOPT_ENOMEM)
+        return kp_err_nomem(err);
+    job->state = JOB_MEASURING;
+    l->state = LANE_BUSY;
+    l->job = id;
+    l->keep = p->keep;
+    l->holds = false;
+    l->loaded = false;
+    l->begun_ns = kp_clock_ns();
+    l->deadline_ns = l->begun_ns + LOAD_TIMEOUT_S * SECOND;
+    return KOPT_OK;
+}
+
+/* --- answers
+ * ---------------------------------------------------------------------------------- */
+
+static void release_hold(struct kp_lab *lab, struct lane *l)
+{
+    l->holds = false;
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (lab->lanes[i].holds)
+            return;
+    kp_lab_compilers_pause(lab, false);
+}
+
+static void lane_done(struct kp_lab *lab, struct lane *l)
+{
+    lab->use.device_ns += kp_clock_ns() - l->begun_ns;
+    release_hold(lab, l);
+    l->state = LANE_IDLE;
+    l->job = 0;
+}
+
+static void on_phase(struct kp_lab *lab, struct lane *l, const struct kp_message *m)
+{
+    l->loaded = true;
+    l->deadline_ns = kp_clock_ns() + lab->o.launch_timeout_ns;
+    if (strcmp(kp_message_str(m, "phase"), "hold") == 0) {
+        l->holds = true;
+        kp_lab_compilers_pause(lab, true);
+        (void)kp_message_send(l->proc.fd, kp_message_new("do", "go", l->job), NULL, 0, NULL);
+    }
+}
+
+static void read_result(struct kp_lab *lab, const struct job *job, const struct kp_message *m,
+                        struct kp_lab_event *ev)
+{
+    kopt_result *r = &ev->result;
+    size_t n = m->blob_bytes / sizeof(double);
+    bool dropped = false;
+    (void)kp_json_as_bool(kp_json_get(m->head, "dropped"), &dropped);
+    kp_buf_clear(&lab->text);
+    kp_buf_adds(&lab->text, kp_message_str(m, "message"));
+    kp_free(lab->times);
+    lab->times = kp_calloc(n ? n : 1, sizeof(double));
+    if (lab->times)
+        memcpy(lab->times, m->blob, n * sizeof(double));
+    int64_t outcome = kp_message_i64(m, "outcome", KOPT_OUT_LAUNCH_ERROR);
+    *ev = (struct kp_lab_event){.kind = KP_LAB_RESULT, .id = job->id};
+    r->outcome = outcome >= 0 && outcome < KOPT_OUT_COUNT ? (kopt_outcome)outcome
+                                                          : KOPT_OUT_LAUNCH_ERROR;
+    r->message = kp_buf_text(&lab->text);
+    r->config = "";
+    r->log = "";
+    r->times_ns = lab->times;
+    r->n_times = lab->times ? (uint32_t)n : 0;
+    r->median_ns = kp_message_f64(m, "median", (double)NAN);
+    r->low_ns = kp_message_f64(m, "low", (double)NAN);
+    r->high_ns = kp_message_f64(m, "high", (double)NAN);
+    r->dropped = dropped;
+    r->compile_ns = job->compile_ns;
+    r->device_ns = (double)kp_message_i64(m, "device_ns", 0);
+    r->registers = kp_message_i64(m, "registers", -1);
+    r->shared_bytes = kp_message_i64(m, "shared_bytes", -1);
+    r->local_bytes = kp_message_i64(m, "local_bytes", -1);
+    r->max_error = kp_message_f64(m, "max_error", (double)NAN);
+    r->power_w = kp_message_f64(m, "power_w", (double)NAN);
+    r->energy_j = (double)NAN;
+    r->sm_mhz = kp_message_f64(m, "sm_mhz", (double)NAN);
+    r->temp_c = kp_message_f64(m, "temp_c", (double)NAN);
+    r->wall_us = kp_clock_wall_us();
+    ev->launch_ns = (double)kp_message_i64(m, "launch_ns", 0);
+    lab->use.launch_ns += (int64_t)ev->launch_ns;
+}
+
+static bool on_result(struct kp_lab *lab, struct lane *l, const struct kp_message *m,
+                      struct kp_lab_event *ev)
+{
+    struct job *job = kp_lab_job_find(lab, l->job);
+    bool lost = false;
+    (void)kp_json_as_bool(kp_json_get(m->head, "lost"), &lost);
+    lane_done(lab, l);
+    if (lost) {
+        kp_proc_kill(&l->proc);
+        l->state = LANE_OFF;
+        lab->use.n_replaced++;
+    }
+    if (!job)
+        return false;
+    read_result(lab, job, m, ev);
+    if (l->keep && ev->result.outcome == KOPT_OUT_OK)
+        job->state = JOB_COMPILED;
+    else
+        kp_lab_job_remove(lab, job->id);
+    return true;
+}
+
+static bool on_message(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev)
+{
+    struct kp_message m;
+    bool event = false;
+    if (kp_message_parse(&lab->frame, &m, NULL) != KOPT_OK) {
+        kp_proc_kill(&l->proc);
+        return false;
+    }
+    const char *is = kp_message_what(&m, "is");
+    if (strcmp(is, "phase") == 0)
+        on_phase(lab, l, &m);
+    else if (strcmp(is, "result") == 0)
+        event = on_result(lab, l, &m, ev);
+    kp_message_deinit(&m);
+    return event;
+}
+
+static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char *how,
+                    struct kp_lab_event *ev)
+{
+    int64_t id = l->job;
+    bool busy = l->state == LANE_BUSY;
+    bool loaded = l->loaded;
+    char text[256];
+    lab->use.n_replaced++;
+    kp_proc_kill(&l->proc);
+    lane_done(lab, l);
+    l->state = LANE_OFF;
+    if (!busy)
+        return false;
+    if (timeout)
+        (void)snprintf(
+            text, sizeof(text),
+            loaded ? "it did not end within %.0f s" : "loading did not end within %.0f s",
+            loaded ? (double)lab->o.launch_timeout_ns / 1e9 : (double)LOAD_TIMEOUT_S);
+    else
+        (void)snprintf(text, sizeof(text), "it ended the process that ran it: %s", how);
+    kp_lab_fail_output(lab, ev, id, timeout ? KOPT_OUT_HANG : KOPT_OUT_CRASH, text, l->output);
+    return true;
+}
+
+static bool poll_one(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev)
+{
+    if (l->state == LANE_OFF)
+        return false;
+    int got;
+    while ((got = kp_proc_frame(&l->proc, &lab->frame)) > 0)
+        if (on_message(lab, l, ev))
+            return true;
+    if (got < 0) {
+        char how[64] = "it closed its connection";
+        for (int i = 0; i < 200 && l->proc.pid && !kp_proc_ended(&l->proc, how, sizeof(how));
+             i++)
+            kp_clock_sleep_ns(1000000);
+        return replace(lab, l, false, how, ev);
+    }
+    if (l->state == LANE_BUSY && kp_clock_ns() > l->deadline_ns)
+        return replace(lab, l, true, "", ev);
+    return false;
+}
+
+bool kp_lab_lanes_poll(struct kp_lab *lab, struct kp_lab_event *ev)
+{
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (poll_one(lab, &lab->lanes[i], ev))
+            return true;
+    return false;
+}
+
+int64_t kp_lab_lanes_deadline(const struct kp_lab *lab)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (lab->lanes[i].state == LANE_BUSY && lab->lanes[i].deadline_ns < least)
+            least = lab->lanes[i].deadline_ns;
+    return least;
+}
+
+/* --- reference and race
+ * ----------------------------------------------------------------------- */
+
+static kopt_status compile_and_wait(struct kp_lab *lab, const struct kp_lab_job *job,
+                                    kopt_error *err)
+{
+    kopt_status st = kp_lab_compile(lab, job, err);
+    while (st == KOPT_OK) {
+        struct kp_lab_event ev;
+        st = kp_lab_next(lab, -1, -1, &ev, err);
+        if (st != KOPT_OK || ev.id != job->id)
+            continue;
+        if (ev.kind == KP_LAB_COMPILED)
+            return KOPT_OK;
+        if (ev.kind == KP_LAB_RESULT)
+            return kp_err(
+                err, ev.result.outcome == KOPT_OUT_COMPILE_ERROR ? KOPT_EINPUT : KOPT_EFAILED,
+                "%s", ev.result.message);
+    }
+    return st;
+}
+
+/* A process that died under a blocking call is replaced at once. */
+static kopt_status blocking_call(struct kp_lab *lab, struct lane *l, struct kp_json *head,
+                                 const struct kp_buf *blob, int64_t timeout_ns,
+                                 struct kp_message *m, kopt_error *err)
+{
+    kopt_status st = kp_lab_call(lab, &l->proc, head, blob, timeout_ns, m, err);
+    if (!l->proc.pid) {
+        lab->use.n_replaced++;
+        l->state = LANE_OFF;
+        kopt_status again = kp_lab_lane_start(lab, l, NULL);
+        if (again != KOPT_OK)
+            return kp_err(err, KOPT_EDEVICE, "the device cannot be opened again");
+        st = KOPT_EFAILED;
+        if (err)
+            err->code = st;
+    }
+    return st;
+}
+
+kopt_status kp_lab_reference(struct kp_lab *lab, const struct kp_lab_job *job,
+                             const struct kp_lab_save *save, size_t n_save, kopt_error *err)
+{
+    struct lane *l = &lab->lanes[0];
+    struct kp_message m;
+    kopt_status st = compile_and_wait(lab, job, err);
+    struct job *compiled = st == KOPT_OK ? kp_lab_job_find(lab, job->id) : NULL;
+    if (!compiled)
+        return st;
+    struct kp_json *j = kp_message_new("do", "reference", job->id);
+    struct kp_json *saves = kp_json_new_array();
+    bool ok = j && saves && kp_json_set_str(j, "entry", job->entry) &&
+              kp_message_put_launch(j, &job->launch);
+    for (size_t i = 0; i < n_save && ok; i++) {
+        struct kp_json *s = kp_json_new_object();
+        ok = kp_json_set_i64(s, "buffer", save[i].buffer) &&
+             kp_json_set_str(s, "file", save[i].file);
+        ok = kp_json_push(saves, s) && ok;
+    }
+    if (!ok || !kp_json_set(j, "save", saves)) {
+        if (!ok)
+            kp_json_free(saves);
+        kp_json_free(j);
+        kp_lab_forget(lab, job->id);
+        return kp_err_nomem(err);
+    }
+    int64_t limit = LOAD_TIMEOUT_S * SECOND + 4 * lab->o.launch_timeout_ns;
+    st = blocking_call(lab, l, j, &compiled->image, limit, &m, err);
+    if (st == KOPT_OK)
+        kp_message_deinit(&m);
+    kp_lab_forget(lab, job->id);
+    return st;
+}
+
+static kopt_status load_slots(struct kp_lab *lab, struct lane *l, const int64_t *ids, size_t n,
+                              kopt_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct kp_message m;
+        struct job *job = kp_lab_job_find(lab, ids[i]);
+        if (!job || job->state != JOB_COMPILED)
+            return kp_err(err, KOPT_ENOTFOUND, "job %lld is not compiled", (long long)ids[i]);
+        struct kp_json *j = kp_message_new("do", "slot", ids[i]);
+        bool ok = j && kp_json_set_str(j, "entry", job->entry) &&
+                  kp_json_set_i64(j, "slot", (int64_t)i) &&
+                  kp_message_put_launch(j, &job->launch);
+        if (!ok) {
+            kp_json_free(j);
+            return kp_err_nomem(err);
+        }
+        kopt_status st =
+            blocking_call(lab, l, j, &job->image, LOAD_TIMEOUT_S * SECOND, &m, err);
+        if (st != KOPT_OK)
+            return st;
+        kp_message_deinit(&m);
+    }
+    return KOPT_OK;
+}
+
+kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
+                        const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
+                        bool *bad, kopt_error *err)
+{
+    struct lane *l = &lab->lanes[0];
+    struct kp_message m;
+    int64_t begun = kp_clock_ns();
+    if (l->state == LANE_OFF) {
+        kopt_status st = kp_lab_lane_start(lab, l, err);
+        if (st != KOPT_OK)
+            return st;
+    }
+    kopt_status st = load_slots(lab, l, ids, n, err);
+    if (st != KOPT_OK)
+        return st;
+    struct kp_json *j = kp_message_new("do", "race", 1);
+    bool ok = j && kp_lab_put_plan(j, p) && kp_json_set_i64(j, "rounds", *rounds);
+    if (!ok) {
+        kp_json_free(j);
+        return kp_err_nomem(err);
+    }
+    if (lab->info.is_cpu)
+        kp_lab_compilers_pause(lab, true);
+    int64_t limit = (int64_t)p->budget_ns + (int64_t)(n + 1) * lab->o.launch_timeout_ns;
+    st = blocking_call(lab, l, j, NULL, limit, &m, err);
+    if (lab->info.is_cpu)
+        kp_lab_compilers_pause(lab, false);
+    lab->use.device_ns += kp_clock_ns() - begun;
+    if (st != KOPT_OK)
+        return st;
+    size_t made = (size_t)kp_message_i64(&m, "rounds", 0);
+    int64_t wrong = kp_message_i64(&m, "bad", 0);
+    if (made > *rounds || m.blob_bytes != made * n * sizeof(double)) {
+        st = kp_err(err, KOPT_ECORRUPT, "the race's answer is broken");
+    } else {
+        *rounds = (unsigned)made;
+        memcpy(times_ns, m.blob, m.blob_bytes);
+        for (size_t i = 0; i < n; i++)
+            bad[i] = (wrong >> i) & 1;
+    }
+    kp_message_deinit(&m);
+    return st;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "measure/worker/runner.h"
+
+#include "base/alloc.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- data
+ * ------------------------------------------------------------------------------------- */
+
+struct mapping {
+    void *ptr;
+    size_t bytes;
+};
+
+static kopt_status map_file(const char *path, size_t bytes, struct mapping *out,
+                            kopt_error *err)
+{
+    *out = (struct mapping){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes) {
+        kopt_status code =
+            fd < 0 ? kp_err(err, KOPT_EIO, "cannot open %s: %s", path, strerrordesc_np(errno))
+                   : kp_err(err, KOPT_EIO, "%s does not have %zu bytes", path, bytes);
+        if (fd >= 0)
+            (void)close(fd);
+        return code;
+    }
+    void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    (void)close(fd);
+    if (p == MAP_FAILED)
+        return kp_err(err, KOPT_EIO, "cannot map %s: %s", path, strerrordesc_np(errno));
+    *out = (struct mapping){p, bytes};
+    return KOPT_OK;
+}
+
+static kopt_status upload(struct kp_runner *r, struct kp_buffer *b, const char *file,
+                          kopt_error *err)
+{
+    struct mapping map;
+    kopt_status st = map_file(file, kp_buffer_bytes(b), &map, err);
+    if (st != KOPT_OK)
+        return st;
+    st = kp_buffer_write(r->dev, b, 0, map.ptr, map.bytes, err);
+    (void)munmap(map.ptr, map.bytes);
+    return st;
+}
+
+kopt_status kp_runner_refresh(struct kp_runner *r, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; i < KP_RUNNER_BUFFERS && st == KOPT_OK; i++) {
+        struct kp_runner_buffer *b = &r->buffers[i];
+        if (b->mem && b->file)
+            st = upload(r, b->pristine ? b->pristine : b->mem, b->file, err);
+    }
+    for (size_t i = 0; i < r->n_checks && st == KOPT_OK; i++)
+        st = upload(r, r->checks[i].want, r->checks[i].file, err);
+    return st;
+}
+
+static kopt_status set_buffer(struct kp_runner *r, const struct kp_message *m, kopt_error *err)
+{
+    int64_t index = kp_message_i64(m, "buffer", -1);
+    int64_t bytes = kp_message_i64(m, "bytes", 0);
+    const char *file = kp_message_str(m, "file");
+    const char *dir = kp_message_str(m, "dir");
+    if (index < 0 || index >= KP_RUNNER_BUFFERS || bytes < 1 || r->buffers[index].mem)
+        return kp_err(err, KOPT_ECORRUPT, "a buffer message is broken");
+    struct kp_runner_buffer *b = &r->buffers[index];
+    bool inout = strcmp(dir, "inout") == 0;
+    b->bytes = (size_t)bytes;
+    b->out = strcmp(dir, "out") == 0;
+    kopt_status st = kp_buffer_new(r->dev, b->bytes, &b->mem, err);
+    if (st == KOPT_OK && inout)
+        st = kp_buffer_new(r->dev, b->bytes, &b->pristine, err);
+    if (st == KOPT_OK && file[0]) {
+        b->file = kp_strdup(file);
+        st = b->file ? upload(r, inout ? b->pristine : b->mem, file, err) : kp_err_nomem(err);
+    }
+    if (st == KOPT_OK && (b->out || inout))
+        r->restore[r->n_restore++] = (struct kp_restore){b->mem, b->pristine};
+    return st;
+}
+
+static kopt_status set_check(struct kp_runner *r, const struct kp_message *m, kopt_error *err)
+{
+    int64_t buffer = kp_message_i64(m, "buffer", -1);
+    if (r->n_checks == KP_RUNNER_CHECKS || buffer < 0 || buffer >= KP_RUNNER_BUFFERS ||
+        !r->buffers[buffer].mem)
+        return kp_err(err, KOPT_ECORRUPT, "a check message is broken");
+    struct kp_runner_check *c = &r->checks[r->n_checks];
+    c->buffer = (uint32_t)buffer;
+    c->type = (enum kp_number)kp_message_i64(m, "type", KP_NUM_F32);
+    c->rtol = kp_message_f64(m, "rtol", 0);
+    c->atol = kp_message_f64(m, "atol", 0);
+    c->file = kp_strdup(kp_message_str(m, "file"));
+    if (!c->file)
+        return kp_err_nomem(err);
+    kopt_status st = kp_buffer_new(r->dev, r->buffers[buffer].bytes, &c->want, err);
+    if (st == KOPT_OK)
+        st = upload(r, c->want, c->file, err);
+    r->n_checks++;
+    return st;
+}
+
+kopt_status kp_runner_check_all(struct kp_runner *r, struct kp_compare *out, size_t *check,
+                                kopt_error *err)
+{
+    *out = (struct kp_compare){0};
+    *check = r->n_checks;
+    for (size_t i = 0; i < r->n_checks; i++) {
+        const struct kp_runner_check *c = &r->checks[i];
+        struct kp_compare got;
+        kopt_status st = kp_buffer_compare(r->dev, r->buffers[c->buffer].mem, c->want, c->type,
+                                           c->rtol, c->atol, &got, err);
+        if (st != KOPT_OK)
+            return st;
+        double max_error = got.max_error > out->max_error ? got.max_error : out->max_error;
+        if (got.n_bad && *check == r->n_checks) {
+            *out = got;
+            *check = i;
+        }
+        out->max_error = max_error;
+    }
+    return KOPT_OK;
+}
+
+/* --- candidates
+ * ------------------------------------------------------------------------------- */
+
+static kopt_status bind_args(struct kp_runner *r, struct kp_candidate *c, kopt_error *err)
+{
+    c->args = kp_calloc(c->job.n_args + 1, sizeof(*c->args));
+    if (!c->args)
+        return kp_err_nomem(err);
+    for (size_t i = 0; i < c->job.n_args; i++) {
+        const struct kp_job_arg *a = &c->job.args[i];
+        c->args[i] =
+            (struct kp_launch_arg){.space = a->space, .value = a->value, .bytes = a->bytes};
+        if (a->space != KP_SPACE_GLOBAL)
+            continue;
+        const struct kp_runner_buffer *b = &r->buffers[a->buffer];
+        if (!b->mem || b->bytes != a->bytes)
+            return kp_err(err, KOPT_ECORRUPT, "argument %zu names no buffer", i);
+        c->args[i].buffer = b->mem;
+    }
+    memcpy(c->launch.grid, c->job.grid, sizeof(c->launch.grid));
+    memcpy(c->launch.block, c->job.block, sizeof(c->launch.block));
+    c->launch.shared_bytes = c->job.shared_bytes;
+    c->launch.args = c->args;
+    c->launch.n_args = c->job.n_args;
+    return KOPT_OK;
+}
+
+kopt_status kp_candidate_load(struct kp_runner *r, const struct kp_message *m,
+                              struct kp_candidate *c, kopt_error *err)
+{
+    *c = (struct kp_candidate){0};
+    kopt_status st = kp_message_get_launch(m, &c->job, err);
+    if (st == KOPT_OK)
+        st = bind_args(r, c, err);
+    if (st == KOPT_OK)
+        st = kp_module_load(r->dev, m->blob, m->blob_bytes, kp_message_str(m, "entry"),
+                            &c->launch, &c->module, err);
+    if (st == KOPT_OK)
+        st = kp_launch_check(r->dev, c->module, &c->launch, err);
+    if (st != KOPT_OK)
+        kp_candidate_unload(r, c);
+    return st;
+}
+
+void kp_candidate_unload(struct kp_runner *r, struct kp_candidate *c)
+{
+    if (c->module)
+        kp_module_unload(r->dev, c->module);
+    kp_free(c->args);
+    kp_free(c->job.args);
+    *c = (struct kp_candidate){0};
+}
+
+kopt_status kp_candidate_run(struct kp_runner *r, struct kp_candidate *c, unsigned n,
+                             size_t flush, double *times_ns, kopt_error *err)
+{
+    struct kp_run run = {.launch = &c->launch,
+                         .restore = r->restore,
+                         .n_restore = r->n_restore,
+                         .flush_bytes = flush,
+                         .n = n,
+                         .times_ns = times_ns};
+    int64_t begun = kp_clock_ns();
+    kopt_status st = kp_module_run(r->dev, c->module, &run, err);
+    r->launch_ns += kp_clock_ns() - begun;
+    return st;
+}
+
+/* --- requests
+ * --------------------------------------------------------------------------------- */
+
+static bool on_open(struct kp_runner *r, const struct kp_message *m)
+{
+    kopt_error err;
+    enum kp_backend b;
+    int64_t id = kp_message_i64(m, "id", 0);
+    if (!kp_backend_from_name(kp_message_str(m, "backend"), &b))
+        return false;
+    kopt_status st = kp_runtime_open(b, NULL, &r->rt, &err);
+    if (st == KOPT_OK)
+        st = kp_device_open(r->rt, (int)kp_message_i64(m, "index", 0), &r->dev, &err);
+    if (st != KOPT_OK)
+        return kp_worker_fail(id, &err);
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    kp_device_memory(r->dev, &free_bytes, &total_bytes);
+    struct kp_json *j = kp_message_new("is", "opened", id);
+    bool ok = j && kp_message_put_info(j, kp_device_info(r->dev)) &&
+              kp_json_set_i64(j, "free_bytes", (int64_t)free_bytes);
+    if (!ok) {
+        kp_json_free(j);
+        j = NULL;
+    }
+    return kp_message_send(KP_PROC_FD, j, NULL, 0, NULL) == KOPT_OK;
+}
+
+static kopt_status save_buffer(struct kp_runner *r, uint32_t buffer, const char *path,
+                               kopt_error *err)
+{
+    struct kp_runner_buffer *b = &r->buffers[buffer];
+    unsigned char *copy = kp_calloc(b->bytes, 1);
+    if (!copy)
+        return kp_err_nomem(err);
+    kopt_status st = kp_buffer_read(r->dev, b->mem, 0, copy, b->bytes, err);
+    if (st == KOPT_OK)
+        st = kp_file_put(path, copy, b->bytes, err);
+    kp_free(copy);
+    return st;
+}
+
+/* Launch a reference kernel once and keep the buffers named in "save": [{buffer, file}]. */
+static kopt_status run_reference(struct kp_runner *r, const struct kp_message *m,
+                                 kopt_error *err)
+{
+    struct kp_candidate c;
+    double ns;
+    kopt_status st = kp_candidate_load(r, m, &c, err);
+    if (st != KOPT_OK)
+        return st;
+    st = kp_candidate_run(r, &c, 1, 0, &ns, err);
+    const struct kp_json *save = kp_json_get(m->head, "save");
+    for (size_t i = 0; i < kp_json_size(save) && st == KOPT_OK; i++) {
+        int64_t buffer;
+        struct kp_str file;
+        if (kp_json_as_i64(kp_json_get(kp_json_at(save, i), "buffer"), &buffer) &&
+            buffer >= 0 && buffer < KP_RUNNER_BUFFERS && r->buffers[buffer].mem &&
+            kp_json_as_str(kp_json_get(kp_json_at(save, i), "file"), &file))
+            st = save_buffer(r, (uint32_t)buffer, file.ptr, err);
+        else
+            st = kp_err(err, KOPT_ECORRUPT, "a reference message is broken");
+    }
+    kp_candidate_unload(r, &c);
+    return st;
+}
+
+static bool on_simple(struct kp_runner *r, const struct kp_message *m,
+                      kopt_status (*f)(struct kp_runner *r, const struct kp_message *m,
+                                       kopt_error *err))
+{
+    kopt_error err;
+    int64_t id = kp_message_i64(m, "id", 0);
+    return f(r, m, &err) == KOPT_OK ? kp_worker_reply(id, "done") : kp_worker_fail(id, &err);
+}
+
+static bool handle(struct kp_runner *r, const struct kp_message *m)
+{
+    const char *what = kp_message_what(m, "do");
+    if (strcmp(what, "open") == 0 && !r->dev)
+        return on_open(r, m);
+    if (!r->dev)
+        return false;
+    if (strcmp(what, "buffer") == 0)
+        return on_simple(r, m, set_buffer);
+    if (strcmp(what, "check") == 0)
+        return on_simple(r, m, set_check);
+    if (strcmp(what, "reference") == 0)
+        return on_simple(r, m, run_reference);
+    if (strcmp(what, "measure") == 0)
+        return kp_runner_measure(r, m);
+    if (strcmp(what, "slot") == 0)
+        return kp_runner_slot(r, m);
+    if (strcmp(what, "race") == 0)
+        return kp_runner_race(r, m);
+    return false;
+}
+
+static void close_all(struct kp_runner *r)
+{
+    for (size_t i = 0; i < KP_RUNNER_SLOTS; i++)
+        kp_candidate_unload(r, &r->slots[i]);
+    for (size_t i = 0; i < r->n_checks; i++) {
+        kp_buffer_free(r->dev, r->checks[i].want);
+        kp_free(r->checks[i].file);
+    }
+    for (size_t i = 0; i < KP_RUNNER_BUFFERS; i++) {
+        kp_buffer_free(r->dev, r->buffers[i].mem);
+        kp_buffer_free(r->dev, r->buffers[i].pristine);
+        kp_free(r->buffers[i].file);
+    }
+    kp_device_close(r->dev);
+    kp_runtime_close(r->rt);
+}
+
+int kp_worker_run(void)
+{
+    struct kp_runner *r = kp_calloc(1, sizeof(*r));
+    struct kp_buf frame = KP_BUF_INIT(KP_FRAME_MAX);
+    struct kp_message m;
+    bool ok = r != NULL;
+    while (ok && kp_worker_next(&frame, &m)) {
+        ok = handle(r, &m);
+        kp_message_deinit(&m);
+    }
+    if (r)
+        close_all(r);
+    kp_free(r);
+    kp_buf_deinit(&frame);
+    return ok ? 0 : 1;
+}
