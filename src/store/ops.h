@@ -62,4 +62,7 @@ struct kp_store {
 
 const struct kp_store_ops *kp_sqlite_ops(void);
 
+/* KOPT_EUSAGE when the store is opened for reading or a visitor is at work. */
+kopt_status kp_store_may_write(const struct kp_store *st, kopt_error *err);
+
 #endif

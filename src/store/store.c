@@ -124,7 +124,7 @@ static kopt_status sane_names(const char *const *texts, size_t n, kopt_error *er
     return KOPT_OK;
 }
 
-static kopt_status may_write(const struct kp_store *st, kopt_error *err)
+kopt_status kp_store_may_write(const struct kp_store *st, kopt_error *err)
 {
     if (st->mode != KP_STORE_WRITE)
         return kp_err(err, KOPT_EUSAGE, "the store is opened for reading only");
@@ -175,7 +175,7 @@ kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_err
                                  s->problem, s->data};
     s->id = 0;
     if (st->walking)
-        return may_write(st, err);
+        return kp_store_may_write(st, err);
     kopt_status code = sane_names(texts, sizeof(texts) / sizeof(texts[0]), err);
     return code == KOPT_OK ? st->ops->subject(st, s, err) : code;
 }
@@ -185,7 +185,7 @@ kopt_status kp_store_run_begin(struct kp_store *st, struct kp_store_run *run, ko
     const char *const texts[] = {run->command, run->strategy, run->version,
                                  run->host,    run->state,    run->summary};
     run->id = 0;
-    kopt_status code = may_write(st, err);
+    kopt_status code = kp_store_may_write(st, err);
     if (code == KOPT_OK)
         code = sane_names(texts, sizeof(texts) / sizeof(texts[0]), err);
     return code == KOPT_OK ? st->ops->run_begin(st, run, err) : code;
@@ -195,7 +195,7 @@ kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state
                              const char *summary, kopt_error *err)
 {
     const char *const texts[] = {state, summary};
-    kopt_status code = may_write(st, err);
+    kopt_status code = kp_store_may_write(st, err);
     if (code == KOPT_OK)
         code = sane_names(texts, 2, err);
     return code == KOPT_OK ? st->ops->run_end(st, run, state, summary, err) : code;
@@ -206,7 +206,7 @@ kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
 {
     const kopt_result r = {.config = config, .race = race};
     *result_id = 0;
-    kopt_status code = may_write(st, err);
+    kopt_status code = kp_store_may_write(st, err);
     if (code == KOPT_OK)
         code = sane_config(config, err);
     return code == KOPT_OK ? st->ops->begin(st, run, subject, &r, result_id, err) : code;
@@ -217,7 +217,7 @@ kopt_status kp_store_finish(struct kp_store *st, int64_t result_id, const kopt_r
 {
     struct clean c;
     kopt_result sane;
-    kopt_status code = may_write(st, err);
+    kopt_status code = kp_store_may_write(st, err);
     if (code != KOPT_OK)
         return code;
     code = sane_result(r, &c, &sane, err);
@@ -233,7 +233,7 @@ kopt_status kp_store_add(struct kp_store *st, int64_t run, int64_t subject,
     struct clean c;
     kopt_result sane;
     *result_id = 0;
-    kopt_status code = may_write(st, err);
+    kopt_status code = kp_store_may_write(st, err);
     if (code == KOPT_OK)
         code = sane_config(r->config, err);
     if (code != KOPT_OK)

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/ktread.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CHUNK = 1 << 16, WORD_MAX = 64 };
+
+struct kp_ktread {
+    FILE *f;
+    const char *path;
+    size_t at; /* in the chunk */
+    size_t n;
+    long before; /* bytes of the file in front of the chunk */
+    int line;
+    int column;
+    int io_errno; /* why reading failed; 0 = it did not */
+    unsigned char chunk[CHUNK];
+};
+
+static bool fill(struct kp_ktread *r)
+{
+    r->before += (long)r->n;
+    r->at = 0;
+    r->n = fread(r->chunk, 1, CHUNK, r->f);
+    if (r->n == 0 && ferror(r->f) && r->io_errno == 0)
+        r->io_errno = errno ? errno : EIO;
+    return r->n > 0;
+}
+
+/* The next byte, not taken; -1 at the end. */
+static int look(struct kp_ktread *r)
+{
+    return r->at < r->n || fill(r) ? r->chunk[r->at] : -1;
+}
+
+static void advance(struct kp_ktread *r)
+{
+    unsigned char c = r->chunk[r->at++];
+    if (c == '\n') {
+        r->line++;
+        r->column = 1;
+    } else if ((c & 0xC0) != 0x80) { /* columns are code points */
+        r->column++;
+    }
+}
+
+kopt_status kp_ktread_open(const char *path, struct kp_ktread **out, kopt_error *err)
+{
+    struct stat info;
+    kopt_status st = KOPT_OK;
+    *out = NULL;
+    struct kp_ktread *r = kp_calloc(1, sizeof(*r));
+    if (!r)
+        return kp_err_nomem(err);
+    r->path = path;
+    r->line = 1;
+    r->column = 1;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        st = kp_err(err, KOPT_EIO, "cannot read %s: not a regular file", path);
+        kp_ktread_close(r);
+        return st; /* opening a pipe would wait for its writer */
+    }
+    r->f = fopen(path, "rbe");
+    if (!r->f || fstat(fileno(r->f), &info) != 0) {
+        st = kp_err(err, KOPT_EIO, "cannot open %s: %s", path, strerrordesc_np(errno));
+    } else if (info.st_size > KP_KTREAD_BYTES_MAX) {
+        st = kp_err(err, KOPT_ERANGE, "%s is larger than %d MiB", path,
+                    (int)(KP_KTREAD_BYTES_MAX >> 20));
+    } else if (look(r) == 0x1F && r->n > 1 && r->chunk[1] == 0x8B) {
+        st = kp_err(err, KOPT_EINPUT, "%s is compressed", path);
+        kp_err_hint(err, "unpack it first: gunzip -k FILE");
+    }
+    if (st == KOPT_OK)
+        *out = r;
+    else
+        kp_ktread_close(r);
+    return st;
+}
+
+void kp_ktread_close(struct kp_ktread *r)
+{
+    if (r && r->f)
+        (void)fclose(r->f);
+    kp_free(r);
+}
+
+int kp_ktread_peek(struct kp_ktread *r)
+{
+    int c = look(r);
+    while (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+        advance(r);
+        c = look(r);
+    }
+    return c;
+}
+
+bool kp_ktread_take(struct kp_ktread *r, char c)
+{
+    if (kp_ktread_peek(r) != (unsigned char)c)
+        return false;
+    advance(r);
+    return true;
+}
+
+static void emit(struct kp_buf *out, const void *bytes, size_t n)
+{
+    if (out)
+        kp_buf_add(out, bytes, n);
+}
+
+static void take(struct kp_ktread *r, struct kp_buf *out)
+{
+    emit(out, &r->chunk[r->at], 1);
+    advance(r);
+}
+
+/* From quote to quote. */
+static bool pass_string(struct kp_ktread *r, struct kp_buf *out)
+{
+    bool escaped = false;
+    take(r, out);
+    for (;;) {
+        int c = look(r);
+        if (c < 0)
+            return false;
+        take(r, out);
+        if (c == '"' && !escaped)
+            return true;
+        escaped = c == '\\' && !escaped;
+    }
+}
+
+static bool is_word(int c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           c == '+' || c == '-' || c == '.' || c == '_';
+}
+
+/* A number, true, false, null, NaN, .. */
+static void pass_word(struct kp_ktread *r, struct kp_buf *out)
+{
+    static const char *const not_json[] = {"NaN", "Infinity", "-Infinity"};
+    char word[WORD_MAX];
+    size_t n = 0;
+    while (is_word(look(r)) && n < WORD_MAX) {
+        word[n++] = (char)r->chunk[r->at];
+        advance(r);
+    }
+    for (size_t i = 0; i < sizeof(not_json) / sizeof(not_json[0]); i++) {
+        if (n == strlen(not_json[i]) && memcmp(word, not_json[i], n) == 0) {
+            emit(out, "null", 4);
+            return;
+        }
+    }
+    emit(out, word, n); /* a longer one is passed in pieces */
+}
+
+bool kp_ktread_value(struct kp_ktread *r, struct kp_buf *out)
+{
+    size_t depth = 0;
+    int first = kp_ktread_peek(r);
+    if (first != '"' && first != '{' && first != '[' && !is_word(first))
+        return false;
+    for (;;) {
+        int c = look(r);
+        if (c < 0)
+            return false;
+        if (c == '"') {
+            if (!pass_string(r, out))
+                return false;
+        } else if (is_word(c)) {
+            pass_word(r, out);
+            if (depth == 0 && look(r) < 0)
+                return false; /* "12" may have been going to be "123" */
+            if (depth == 0 && is_word(look(r)))
+                continue;
+        } else {
+            if (c == '{' || c == '[')
+                depth++;
+            if ((c == '}' || c == ']') && depth > 0)
+                depth--;
+            take(r, out);
+        }
+        if (depth == 0)
+            return true;
+    }
+}
+
+struct kp_ktread_place kp_ktread_tell(struct kp_ktread *r)
+{
+    (void)kp_ktread_peek(r);
+    return (struct kp_ktread_place){r->before + (long)r->at, r->line, r->column};
+}
+
+kopt_status kp_ktread_seek(struct kp_ktread *r, struct kp_ktread_place place, kopt_error *err)
+{
+    if (fseek(r->f, place.at, SEEK_SET) != 0)
+        return kp_err(err, KOPT_EIO, "cannot read %s: %s", r->path, strerrordesc_np(errno));
+    r->before = place.at;
+    r->line = place.line;
+    r->column = place.column;
+    r->at = 0;
+    r->n = 0;
+    return KOPT_OK;
+}
+
+kopt_status kp_ktread_status(const struct kp_ktread *r, kopt_error *err)
+{
+    if (r->io_errno)
+        return kp_err(err, KOPT_EIO, "cannot read %s: %s", r->path,
+                      strerrordesc_np(r->io_errno));
+    return KOPT_OK;
+}
+
+kopt_status kp_ktread_error(const struct kp_ktread *r, kopt_error *err, const char *fmt, ...)
+{
+    char what[256];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    (void)kp_err(err, KOPT_EINPUT, "%s", what);
+    if (err)
+        kp_err_at(err, r->path, r->line, r->column, NULL, 0);
+    return KOPT_EINPUT;
+}
