@@ -368,6 +368,7 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     o->info = (struct kp_module_info){-1, -1, -1, -1};
     r->launch_ns = 0;
     kopt_status st = kp_candidate_load(r, m, &c, &err);
+    int64_t load_ns = kp_clock_ns() - begun;
     if (st == KOPT_OK) {
         o->info = *kp_module_get_info(c.module);
         st = measure(r, &c, &p, o, &err);
@@ -379,6 +380,7 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     if (j) {
         (void)kp_json_set_i64(j, "device_ns", kp_clock_ns() - begun);
         (void)kp_json_set_i64(j, "launch_ns", r->launch_ns);
+        (void)kp_json_set_i64(j, "load_ns", load_ns);
     }
     bool ok = kp_message_send(KP_PROC_FD, j, o->times, o->n * sizeof(double), NULL) == KOPT_OK;
     ok = ok && !o->lost;

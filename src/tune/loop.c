@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* The search: ask, compile ahead, measure one at a time, tell in order. Layer: tune. */
+#include "tune/internal.h"
+
+#include "base/alloc.h"
+#include "os/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TOP_MAX = 64, POLL_MS = 100 };
+static const double DROP_RATIO = 1.25; /* every sample this much over the best: not a winner */
+static const double SAMPLE_BUDGET_NS = 2e9;
+
+bool kp_session_stopped(const struct kp_session *s)
+{
+    return atomic_load(&s->stop) != 0;
+}
+
+/* --- progress
+ * --------------------------------------------------------------------------------- */
+
+static double rate_per_minute(const struct kp_session *s, int64_t now)
+{
+    uint64_t n = s->n_measured < 64 ? s->n_measured : 64;
+    if (n < 2)
+        return 0;
+    int64_t oldest = s->recent_ns[s->n_measured < 64 ? 0 : s->n_measured % 64];
+    return now > oldest ? 60e9 * (double)(n - 1) / (double)(now - oldest) : 0;
+}
+
+void kp_session_report_progress(struct kp_session *s, bool force)
+{
+    int64_t now = kp_clock_ns();
+    kopt_tune_progress *p = &s->progress;
+    if (!force && now - s->last_progress_ns < 200000000)
+        return;
+    s->last_progress_ns = now;
+    p->total = s->budget;
+    p->elapsed_s = (double)(now - s->begun_ns) / 1e9;
+    p->per_minute = rate_per_minute(s, now);
+    p->eta_s = p->per_minute > 0 && p->total >= p->done
+                   ? 60.0 * (double)(p->total - p->done) / p->per_minute
+                   : (double)NAN;
+    if (s->o.max_seconds > 0 && !(p->eta_s < s->o.max_seconds - p->elapsed_s))
+        p->eta_s = fmax(0, s->o.max_seconds - p->elapsed_s);
+    p->best_ns = s->best.config ? s->best.r.median_ns : (double)NAN;
+    p->first_ns = s->first_kept.config ? s->first_kept.r.median_ns : (double)NAN;
+    p->best_config = s->best.text ? s->best.text : "";
+    p->phase = s->phase;
+    if (s->o.callbacks.progress)
+        s->o.callbacks.progress(s->o.callbacks.user, p);
+}
+
+/* --- results
+ * ---------------------------------------------------------------------------------- */
+
+/* Keep the fastest for the race, ascending. */
+static kopt_status keep_top(struct kp_session *s, const struct kept *k, kopt_error *err)
+{
+    size_t at = s->n_top;
+    while (at > 0 && s->top[at - 1].r.median_ns > k->r.median_ns)
+        at--;
+    if (at == TOP_MAX)
+        return KOPT_OK;
+    if (s->n_top == TOP_MAX)
+        kp_kept_deinit(&s->top[--s->n_top]);
+    memmove(&s->top[at + 1], &s->top[at], (s->n_top - at) * sizeof(*s->top));
+    memset(&s->top[at], 0, sizeof(*s->top));
+    s->n_top++;
+    return kp_kept_copy(&s->top[at], k, s->n_params, err);
+}
+
+static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error *err)
+{
+    const kopt_result *r = &it->k.r;
+    kopt_status st = KOPT_OK;
+    bool is_first = memcmp(it->k.config, s->first, s->n_params * sizeof(*s->first)) == 0;
+    s->progress.done++;
+    s->progress.from_store += r->from_store != 0;
+    s->progress.by_outcome[r->outcome]++;
+    if (is_first)
+        st = kp_kept_copy(&s->first_kept, &it->k, s->n_params, err);
+    if (is_first && r->outcome == KOPT_OUT_OK && s->o.launch_timeout_s <= 0 &&
+        20 * r->median_ns > 10e9)
+        kp_lab_set_launch_timeout(s->lab, (int64_t)(20 * r->median_ns));
+    if (r->outcome != KOPT_OUT_OK) {
+        if (!s->first_failure)
+            s->first_failure = kp_strdup(r->message);
+        it->cost = INFINITY;
+    } else {
+        it->cost = r->median_ns;
+        if (st == KOPT_OK && !r->dropped)
+            st = keep_top(s, &it->k, err);
+        if (st == KOPT_OK && (!s->best.config || r->median_ns < s->best.r.median_ns))
+            st = kp_kept_copy(&s->best, &it->k, s->n_params, err);
+    }
+    it->state = ITEM_DONE;
+    if (s->o.callbacks.result)
+        s->o.callbacks.result(s->o.callbacks.user, r, it->k.text);
+    return st;
+}
+
+static kopt_status store_result(struct kp_session *s, struct item *it, kopt_error *err)
+{
+    if (!s->store)
+        return KOPT_OK;
+    int64_t begun = kp_clock_ns();
+    kopt_status st;
+    if (it->row)
+        st = kp_store_finish(s->store, it->row, &it->k.r, err);
+    else
+        st = kp_store_add(s->store, s->run, s->subject.id, &it->k.r, &it->row, err);
+    it->k.r.id = it->row;
+    s->store_ns += kp_clock_ns() - begun;
+    return st;
+}
+
+/* A fresh result: into the store first, then known to the rest. */
+static kopt_status finish_item(struct kp_session *s, struct item *it, const kopt_result *r,
+                               kopt_error *err)
+{
+    struct kept k = {0};
+    kopt_status st = kp_kept_set(&k, r, it->k.config, s->n_params, it->k.text, it->k.json, err);
+    if (st != KOPT_OK)
+        return st;
+    kp_kept_deinit(&it->k);
+    it->k = k;
+    st = store_result(s, it, err);
+    if (st != KOPT_OK)
+        return st;
+    s->recent_ns[s->n_measured % 64] = kp_clock_ns();
+    s->n_measured++;
+    return note_result(s, it, err);
+}
+
+/* --- asking
+ * ----------------------------------------------------------------------------------- */
+
+static kopt_status start_compile(struct kp_session *s, struct item *it, kopt_error *err)
+{
+    struct kp_geometry g;
+    struct owned_job j;
+    kopt_error why = {0};
+    kopt_status st = kp_session_data(s, err);
+    if (st != KOPT_OK)
+        return st;
+    st = kp_bound_geometry(s->bound, it->k.config, &g, &why);
+    if (st == KOPT_OK)
+        st = kp_job_make(s, it->k.config, s->kernel->name, &g, &j, &why);
+    if (st == KOPT_ENOMEM)
+        return kp_err_nomem(err);
+    if (st != KOPT_OK) {
+        double nan_ = (double)NAN;
+        kopt_result r = {.config = it->k.json,
+                         .outcome = KOPT_OUT_DEVICE_LIMIT,
+                         .message = why.message,
+                         .log = "",
+                         .median_ns = nan_,
+                         .low_ns = nan_,
+                         .high_ns = nan_,
+                         .registers = -1,
+                         .shared_bytes = -1,
+                         .local_bytes = -1,
+                         .max_error = nan_,
+                         .power_w = nan_,
+                         .energy_j = nan_,
+                         .sm_mhz = nan_,
+                         .temp_c = nan_,
+                         .wall_us = kp_clock_wall_us()};
+        return finish_item(s, it, &r, err);
+    }
+    it->id = j.job.id;
+    it->state = ITEM_COMPILING;
+    st = kp_lab_compile(s->lab, &j.job, err);
+    kp_job_deinit(&j);
+    return st;
+}
+
+static struct item *item_at(struct kp_session *s, uint32_t i)
+{
+    return &s->items[(s->head + i) % WINDOW_MAX];
+}
+
+static kopt_status from_store(struct kp_session *s, struct item *it, const struct kept *past,
+                              kopt_error *err)
+{
+    struct kept k = {0};
+    kopt_status st =
+        kp_kept_set(&k, &past->r, it->k.config, s->n_params, it->k.text, it->k.json, err);
+    if (st != KOPT_OK)
+        return st;
+    kp_kept_deinit(&it->k);
+    it->k = k;
+    it->k.r.from_store = 1;
+    return note_result(s, it, err);
+}
+
+static kopt_status add_item(struct kp_session *s, const uint32_t *config, kopt_error *err)
+{
+    struct kp_buf text = KP_BUF_INIT(TEXT_MAX);
+    struct kp_buf json = KP_BUF_INIT(TEXT_MAX);
+    struct item *it = item_at(s, s->n_items);
+    kopt_result empty = {.message = "", .log = ""};
+    *it = (struct item){0};
+    kp_space_config_text(s->bound->space, config, &text);
+    kp_space_config_json(s->bound->space, config, &json);
+    kopt_status st = kp_buf_status(&text, err);
+    if (st == KOPT_OK)
+        st = kp_buf_status(&json, err);
+    if (st == KOPT_OK)
+        st = kp_kept_set(&it->k, &empty, config, s->n_params, kp_buf_text(&text),
+                         kp_buf_text(&json), err);
+    if (st == KOPT_OK) {
+        s->n_items++;
+        const uint64_t *past = kp_map_get(&s->known, json.ptr, json.len);
+        st = past ? from_store(s, it, &s->past[*past], err) : start_compile(s, it, err);
+    }
+    kp_buf_deinit(&text);
+    kp_buf_deinit(&json);
+    return st;
+}
+
+static bool time_is_over(const struct kp_session *s)
+{
+    return s->o.max_seconds > 0 &&
+           (double)(kp_clock_ns() - s->begun_ns) / 1e9 >= s->o.max_seconds;
+}
+
+/* Tell what is done, oldest first; ask for as many as the window holds. */
+static kopt_status tell_and_ask(struct kp_session *s, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (bool moved = true; moved && st == KOPT_OK;) {
+        int64_t begun = kp_clock_ns();
+        moved = false;
+        while (s->n_items && item_at(s, 0)->state == ITEM_DONE) {
+            kp_search_tell(s->search, item_at(s, 0)->cost);
+            kp_kept_deinit(&item_at(s, 0)->k);
+            s->head = (s->head + 1) % WINDOW_MAX;
+            s->n_items--;
+        }
+        uint32_t config[KP_PARAMS_MAX];
+        bool waiting = false;
+        bool may_ask = !s->exhausted && s->n_items < s->window && s->asked < s->budget &&
+                       !time_is_over(s) && !kp_session_stopped(s);
+        bool got = may_ask && kp_search_ask(s->search, config, &waiting);
+        s->search_ns += kp_clock_ns() - begun;
+        if (may_ask && !got && !waiting)
+            s->exhausted = true;
+        if (got) {
+            s->asked++;
+            st = add_item(s, config, err);
+            moved = true;
+        }
+        kp_session_report_progress(s, false);
+    }
+    return st;
+}
+
+/* --- measuring
+ * -------------------------------------------------------------------------------- */
+
+struct kp_lab_plan kp_session_plan(const struct kp_session *s)
+{
+    const struct kp_device_info *info = kp_lab_device(s->lab);
+    struct kp_lab_plan p = {.min_samples = s->o.min_samples ? s->o.min_samples : 7,
+                            .max_samples = s->o.max_samples ? s->o.max_samples : 50,
+                            .precision = s->o.precision > 0 ? s->o.precision : 0.01,
+                            .best_ns = s->best.config ? s->best.r.median_ns : (double)NAN,
+                            .drop_ratio = DROP_RATIO,
+                            .budget_ns = SAMPLE_BUDGET_NS,
+                            .check = s->o.check >= 0};
+    if (s->o.flush >= 0) {
+        int64_t bytes = s->o.flush_bytes > 0 ? s->o.flush_bytes : info->limits.l2_bytes;
+        p.flush_bytes = bytes > 0 ? (size_t)bytes : 0;
+    }
+    return p;
+}
+
+static struct item *oldest(struct kp_session *s, enum item_state state)
+{
+    for (uint32_t i = 0; i < s->n_items; i++)
+        if (item_at(s, i)->state == state)
+            return item_at(s, i);
+    return NULL;
+}
+
+static struct item *by_id(struct kp_session *s, int64_t id)
+{
+    for (uint32_t i = 0; i < s->n_items; i++)
+        if (item_at(s, i)->id == id && item_at(s, i)->state != ITEM_DONE)
+            return item_at(s, i);
+    return NULL;
+}
+
+/* Write the next configuration down before it is launched: while the device is still busy with
+ * the one before it, so that it need not wait for the disk. */
+static kopt_status begin_item(struct kp_session *s, struct item *it, kopt_error *err)
+{
+    if (!s->store || it->row)
+        return KOPT_OK;
+    int64_t begun = kp_clock_ns();
+    kopt_status st =
+        kp_store_begin(s->store, s->run, s->subject.id, it->k.json, false, &it->row, err);
+    s->store_ns += kp_clock_ns() - begun;
+    return st;
+}
+
+static kopt_status feed_device(struct kp_session *s, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    struct kp_lab_plan p = kp_session_plan(s);
+    struct item *it;
+    while (st == KOPT_OK && kp_lab_lane_free(s->lab) && (it = oldest(s, ITEM_READY)) != NULL) {
+        st = begin_item(s, it, err);
+        if (st == KOPT_OK)
+            st = kp_lab_measure(s->lab, it->id, &p, err);
+        it->state = ITEM_MEASURING;
+    }
+    it = oldest(s, ITEM_READY);
+    return st == KOPT_OK && it ? begin_item(s, it, err) : st;
+}
+
+kopt_status kp_session_wait(struct kp_session *s, int timeout_ms, struct kp_lab_event *ev,
+                            kopt_error *err)
+{
+    int64_t begun = kp_clock_ns();
+    s->outside_ns += begun - s->idle_begun_ns;
+    kopt_status st = kp_lab_next(s->lab, timeout_ms, s->wake[0], ev, err);
+    s->idle_begun_ns = kp_clock_ns();
+    return st;
+}
+
+static kopt_status on_event(struct kp_session *s, const struct kp_lab_event *ev,
+                            kopt_error *err)
+{
+    struct item *it = ev->kind == KP_LAB_NOTHING ? NULL : by_id(s, ev->id);
+    if (!it)
+        return KOPT_OK;
+    if (ev->kind == KP_LAB_COMPILED) {
+        it->state = ITEM_READY;
+        return KOPT_OK;
+    }
+    s->load_ns += ev->load_ns > 0 ? (int64_t)ev->load_ns : 0;
+    return finish_item(s, it, &ev->result, err);
+}
+
+/* Configurations that wait are given up when time is over or the user has had enough; the one
+ * on the device is waited for only in the first case. */
+static void abandon(struct kp_session *s, bool all)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_items; i++) {
+        struct item *it = item_at(s, i);
+        if (it->state == ITEM_DONE || (it->state == ITEM_MEASURING && !all)) {
+            if (n != i) {
+                *item_at(s, n) = *it;
+                memset(it, 0, sizeof(*it));
+            }
+            n++;
+        } else {
+            kp_kept_deinit(&it->k);
+        }
+    }
+    s->n_items = n;
+    s->exhausted = true;
+}
+
+kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
+{
+    kopt_status st = tell_and_ask(s, err);
+    bool over = false;
+    s->idle_begun_ns = kp_clock_ns();
+    while (st == KOPT_OK && s->n_items > 0) {
+        struct kp_lab_event ev = {.kind = KP_LAB_NOTHING};
+        if (kp_session_stopped(s)) {
+            abandon(s, true);
+            s->interrupted = true;
+            break;
+        }
+        if (!over && time_is_over(s)) {
+            over = true;
+            abandon(s, false);
+        }
+        st = feed_device(s, err);
+        if (st == KOPT_OK && s->n_items)
+            st = kp_session_wait(s, POLL_MS, &ev, err);
+        if (st == KOPT_OK)
+            st = on_event(s, &ev, err);
+        /* The device gets its next candidate before the search is told of the last one. */
+        if (st == KOPT_OK)
+            st = feed_device(s, err);
+        if (st == KOPT_OK)
+            st = tell_and_ask(s, err);
+    }
+    kp_session_report_progress(s, true);
+    return st;
+}

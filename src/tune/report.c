@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/internal.h"
+
+#include "base/alloc.h"
+#include "os/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+static void split(struct kp_session *s)
+{
+    struct kp_lab_use use;
+    kopt_tune_split *p = &s->report.split;
+    kp_lab_get_use(s->lab, &use);
+    p->wall_s = seconds(kp_clock_ns() - s->begun_ns);
+    p->device_s = seconds(use.device_ns);
+    p->launch_s = seconds(use.launch_ns);
+    p->idle_s = fmax(0, p->wall_s - p->device_s);
+    p->compile_s = seconds(use.compile_ns);
+    p->search_s = seconds(s->search_ns);
+    p->store_s = seconds(s->store_ns);
+    int64_t ours = use.device_ns - use.launch_ns - s->load_ns + s->outside_ns;
+    p->overhead_ms = s->n_measured ? (double)ours / 1e6 / (double)s->n_measured : (double)NAN;
+}
+
+static kopt_status metrics(struct kp_session *s, kopt_error *err)
+{
+    const struct kp_kernel *k = s->kernel;
+    s->metrics = kp_calloc(k->n_metrics + 1, sizeof(*s->metrics));
+    if (!s->metrics)
+        return kp_err_nomem(err);
+    for (size_t i = 0; i < k->n_metrics; i++) {
+        kopt_metric *m = &s->metrics[i];
+        *m = (kopt_metric){k->metrics[i].name, (double)NAN, (double)NAN};
+        if (s->best.config)
+            (void)kp_bound_metric(s->bound, i, s->best.config, s->best.r.median_ns, &m->best);
+        if (s->first_kept.config && s->first_kept.r.outcome == KOPT_OUT_OK)
+            (void)kp_bound_metric(s->bound, i, s->first_kept.config, s->first_kept.r.median_ns,
+                                  &m->first);
+    }
+    s->report.metrics = s->metrics;
+    s->report.n_metrics = k->n_metrics;
+    return KOPT_OK;
+}
+
+kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
+{
+    kopt_tune_report *r = &s->report;
+    r->best = s->best.r;
+    r->best_text = s->best.text ? s->best.text : "";
+    r->first = s->first_kept.r;
+    r->first_text = s->first_kept.text ? s->first_kept.text : "";
+    if (!s->best.config) {
+        r->best.config = "";
+        r->best.median_ns = (double)NAN;
+    }
+    if (!s->first_kept.config) {
+        r->first.config = "";
+        r->first.median_ns = (double)NAN;
+    }
+    r->tied = (const char *const *)s->tied_owned;
+    r->progress = s->progress;
+    r->subject = s->store ? s->subject.id : 0;
+    r->run = s->store ? s->run : 0;
+    r->interrupted = s->interrupted;
+    r->first_failure = s->first_failure ? s->first_failure : "";
+    split(s);
+    return metrics(s, err);
+}

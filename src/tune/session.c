@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/internal.h"
+
+#include "base/alloc.h"
+#include "os/clock.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STORE_BUSY_MS = 10000, DEFAULT_EVALUATIONS = 1000, PAST_MAX = 1 << 24 };
+
+/* --- options
+ * ---------------------------------------------------------------------------------- */
+
+static void log_line(void *user, enum kp_log_level level, const char *line)
+{
+    const struct kp_session *s = user;
+    if (s->o.callbacks.log)
+        s->o.callbacks.log(s->o.callbacks.user, (kopt_log_level)level, line);
+}
+
+static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
+{
+    if (o->struct_bytes != sizeof(*o))
+        return kp_err(err, KOPT_EUSAGE, "kopt_tune_options_init() was not called");
+    if (!o->kernel)
+        return kp_err(err, KOPT_EUSAGE, "no kernel file");
+    if (o->max_fraction < 0 || o->max_fraction > 1 || isnan(o->max_fraction))
+        return kp_err(err, KOPT_EUSAGE,
+                      "the fraction of the space must be over 0 and at most 1");
+    if (o->max_seconds < 0 || isnan(o->max_seconds))
+        return kp_err(err, KOPT_EUSAGE, "the time budget must not be negative");
+    if (o->max_samples && o->min_samples > o->max_samples)
+        return kp_err(err, KOPT_EUSAGE, "at least %u samples and at most %u", o->min_samples,
+                      o->max_samples);
+    if (o->max_samples > 1000 || o->min_samples > 1000)
+        return kp_err(err, KOPT_EUSAGE, "more than 1000 samples");
+    return KOPT_OK;
+}
+
+/* --- past results
+ * ----------------------------------------------------------------------------- */
+
+struct loader {
+    struct kp_session *s;
+    kopt_status status;
+    kopt_error *err;
+};
+
+static bool load_one(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    struct loader *l = user;
+    struct kp_session *s = l->s;
+    void *items = s->past;
+    (void)subject;
+    (void)run;
+    if (r->outcome == KOPT_OUT_INTERRUPTED)
+        return true;
+    if (!kp_grow(&items, &s->cap_past, s->n_past, sizeof(*s->past), PAST_MAX)) {
+        l->status = kp_err_nomem(l->err);
+        return false;
+    }
+    s->past = items;
+    struct kept *k = &s->past[s->n_past];
+    memset(k, 0, sizeof(*k));
+    l->status = kp_kept_set(k, r, NULL, 0, "", r->config, l->err);
+    if (l->status != KOPT_OK)
+        return false;
+    uint64_t *at =
+        kp_map_put(r->race ? &s->raced : &s->known, r->config, strlen(r->config), NULL);
+    if (!at) {
+        kp_kept_deinit(k);
+        l->status = kp_err_nomem(l->err);
+        return false;
+    }
+    *at = s->n_past++;
+    return true;
+}
+
+static kopt_status load_past(struct kp_session *s, kopt_error *err)
+{
+    struct loader l = {s, KOPT_OK, err};
+    struct kp_result_filter f = {.subject = s->subject.id, .outcome = -1, .newest = true};
+    if (!s->store || s->o.fresh)
+        return KOPT_OK;
+    kopt_status st = kp_store_results(s->store, &f, load_one, &l, err);
+    return st == KOPT_OK ? l.status : st;
+}
+
+/* --- setting up
+ * ------------------------------------------------------------------------------- */
+
+static kopt_status empty_space(const struct kp_session *s, kopt_error *err)
+{
+    const struct kp_kernel *k = s->kernel;
+    size_t last = k->n_rules;
+    struct kp_rule_effect *effects = kp_calloc(k->n_rules + 1, sizeof(*effects));
+    if (!effects)
+        return kp_err_nomem(err);
+    kopt_status st = kp_space_explain(s->bound->space, effects, &last, err);
+    kp_free(effects);
+    if (st != KOPT_OK)
+        return st;
+    if (last == k->n_rules)
+        return kp_err(err, KOPT_EFAILED, "the space has no valid configuration");
+    const struct kp_rule *r = &k->rules[last];
+    st = kp_err(err, KOPT_EFAILED, "no configuration is left after the rule '%s'%s%s", r->text,
+                r->message ? ": " : "", r->message ? r->message : "");
+    kp_err_at(err, k->path, r->line, 0, NULL, 0);
+    kp_err_hint(err, "'kopt space %s ..' shows what each rule removes", k->path);
+    return st;
+}
+
+static void set_budget(struct kp_session *s)
+{
+    uint64_t valid = kp_space_count(s->bound->space);
+    uint64_t n = s->o.max_evaluations;
+    bool limited = n || s->o.max_fraction > 0 || s->o.max_seconds > 0;
+    if (!n)
+        n = limited ? valid : DEFAULT_EVALUATIONS;
+    if (s->o.max_fraction > 0) {
+        double share = ceil(s->o.max_fraction * (double)valid);
+        if (share < (double)n)
+            n = share < 1 ? 1 : (uint64_t)share;
+    }
+    s->budget = n < valid ? n : valid;
+}
+
+static kopt_status make_search(struct kp_session *s, kopt_error *err)
+{
+    struct kp_search_options o = {.seed = s->o.seed ? s->o.seed : 1,
+                                  .budget = s->budget,
+                                  .window = s->window,
+                                  .first = s->first};
+    return kp_search_new(s->o.strategy, s->bound->space, &o, &s->search, err);
+}
+
+static kopt_status begin_run(struct kp_session *s, kopt_error *err)
+{
+    char host[256] = "";
+    (void)gethostname(host, sizeof(host) - 1);
+    struct kp_store_run run = {.subject = s->subject.id,
+                               .command = s->o.command ? s->o.command : "",
+                               .strategy = kp_search_name(s->search),
+                               .version = kopt_version(),
+                               .host = host,
+                               .state = "running",
+                               .summary = "",
+                               .seed = (int64_t)(s->o.seed ? s->o.seed : 1),
+                               .begun_us = kp_clock_wall_us()};
+    if (!s->store)
+        return KOPT_OK;
+    kopt_status st = kp_store_run_begin(s->store, &run, err);
+    s->run = run.id;
+    return st;
+}
+
+static kopt_status open_all(struct kp_session *s, kopt_error *err)
+{
+    kopt_status st = kp_kernel_load(s->o.kernel, true, &s->kernel, err);
+    if (st == KOPT_OK && s->o.store)
+        st = kp_store_open(s->o.store, KP_STORE_WRITE, STORE_BUSY_MS, &s->store, err);
+    if (st == KOPT_OK)
+        st = kp_session_device(s, err);
+    if (st == KOPT_OK)
+        st = kp_kernel_bind(s->kernel, s->o.problem, s->o.n_problem,
+                            &kp_lab_device(s->lab)->limits, &s->bound, err);
+    if (st != KOPT_OK)
+        return st;
+    s->n_params = kp_space_n_params(s->bound->space);
+    s->first = kp_calloc(s->n_params + 1, sizeof(*s->first));
+    if (!s->first)
+        return kp_err_nomem(err);
+    if (!kp_bound_default(s->bound, s->first))
+        return empty_space(s, err);
+    set_budget(s);
+    st = make_search(s, err);
+    if (st == KOPT_OK)
+        st = kp_session_subject(s, err);
+    if (st == KOPT_OK)
+        st = load_past(s, err);
+    return st == KOPT_OK ? begin_run(s, err) : st;
+}
+
+kopt_status kp_session_new(const kopt_tune_options *o, struct kp_session **out, kopt_error *err)
+{
+    *out = NULL;
+    kopt_status st = check_options(o, err);
+    if (st != KOPT_OK)
+        return st;
+    struct kp_session *s = kp_calloc(1, sizeof(*s));
+    if (!s)
+        return kp_err_nomem(err);
+    s->o = *o;
+    s->log = (struct kp_log){log_line, s};
+    s->phase = "setting up";
+    s->begun_ns = kp_clock_ns();
+    s->wake[0] = s->wake[1] = -1;
+    s->top = kp_calloc(WINDOW_MAX, sizeof(*s->top));
+    s->report.speedup = s->report.speedup_low = s->report.speedup_high = (double)NAN;
+    if (!s->top)
+        st = kp_err_nomem(err);
+    else if (pipe2(s->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+        st = kp_err(err, KOPT_EIO, "cannot make a pipe");
+    else
+        st = open_all(s, err);
+    if (st != KOPT_OK) {
+        kp_session_free(s);
+        return st;
+    }
+    *out = s;
+    return KOPT_OK;
+}
+
+/* --- running
+ * ---------------------------------------------------------------------------------- */
+
+static void announce(struct kp_session *s)
+{
+    const struct kp_device_info *info = kp_lab_device(s->lab);
+    char id[64];
+    (void)snprintf(id, sizeof(id), "%s:%d", kp_backend_name(info->backend), info->index);
+    kopt_tune_start start = {.kernel = s->kernel->name,
+                             .problem = s->subject.problem,
+                             .device = id,
+                             .device_name = info->name,
+                             .strategy = kp_search_name(s->search),
+                             .store = s->o.store ? s->o.store : "",
+                             .cartesian = kp_space_cartesian(s->bound->space),
+                             .valid = kp_space_count(s->bound->space),
+                             .budget = s->budget,
+                             .known = s->known.n,
+                             .compilers = (s->window - 2) / 2};
+    if (s->o.callbacks.start)
+        s->o.callbacks.start(s->o.callbacks.user, &start);
+}
+
+static void summary_json(const struct kp_session *s, struct kp_buf *out)
+{
+    const kopt_tune_report *r = &s->report;
+    kp_buf_addf(out, "{\"best\":%s,\"evaluations\":%llu,\"from_store\":%llu,\"measured\":%llu,",
+                s->best.json ? s->best.json : "null", (unsigned long long)r->progress.done,
+                (unsigned long long)r->progress.from_store, (unsigned long long)s->n_measured);
+    if (isfinite(r->best.median_ns))
+        kp_buf_addf(out, "\"best_ns\":%.17g,", r->best.median_ns);
+    kp_buf_addf(out,
+                "\"wall_s\":%.6f,\"device_s\":%.6f,\"compile_s\":%.6f,\"idle_s\":%.6f,"
+                "\"search_s\":%.6f,\"store_s\":%.6f}",
+                r->split.wall_s, r->split.device_s, r->split.compile_s, r->split.idle_s,
+                r->split.search_s, r->split.store_s);
+}
+
+/* What went wrong stays in `st`; closing the run must not hide it. */
+static kopt_status end_run(struct kp_session *s, kopt_status st, kopt_error *err)
+{
+    struct kp_buf summary = KP_BUF_INIT(TEXT_MAX);
+    const char *state = st != KOPT_OK ? "failed" : s->interrupted ? "interrupted" : "done";
+    if (!s->store)
+        return st;
+    summary_json(s, &summary);
+    kopt_status end = kp_store_run_end(s->store, s->run, state, kp_buf_text(&summary),
+                                       st == KOPT_OK ? err : NULL);
+    kp_buf_deinit(&summary);
+    return st == KOPT_OK ? end : st;
+}
+
+kopt_status kp_session_run(struct kp_session *s, const kopt_tune_report **report,
+                           kopt_error *err)
+{
+    kopt_error later;
+    *report = NULL;
+    announce(s);
+    s->phase = "searching";
+    kopt_status st = kp_session_search(s, err);
+    if (st == KOPT_OK && s->best.config)
+        st = kp_session_race(s, err);
+    kopt_status reported = kp_session_report(s, &later);
+    if (reported == KOPT_OK)
+        *report = &s->report;
+    if (st == KOPT_OK && reported != KOPT_OK) {
+        if (err)
+            *err = later;
+        st = reported;
+    }
+    if (st == KOPT_OK && !s->best.config && !s->interrupted) {
+        st = kp_err(err, KOPT_EFAILED,
+                    "none of %llu configurations gave a valid result; the first: %s",
+                    (unsigned long long)s->progress.done,
+                    s->first_failure ? s->first_failure : "nothing was measured");
+    }
+    return end_run(s, st, err);
+}
+
+void kp_session_stop(struct kp_session *s)
+{
+    atomic_store(&s->stop, 1);
+    if (s->wake[1] >= 0)
+        (void)!write(s->wake[1], "s", 1);
+}
+
+void kp_session_free(struct kp_session *s)
+{
+    if (!s)
+        return;
+    kp_lab_close(s->lab);
+    kp_search_free(s->search);
+    kp_store_close(s->store);
+    for (uint32_t i = 0; i < s->n_items; i++)
+        kp_kept_deinit(&s->items[(s->head + i) % WINDOW_MAX].k);
+    for (size_t i = 0; i < s->n_past; i++)
+        kp_kept_deinit(&s->past[i]);
+    for (size_t i = 0; i < s->n_top; i++)
+        kp_kept_deinit(&s->top[i]);
+    for (size_t i = 0; i < s->report.n_tied; i++)
+        kp_free(s->tied_owned[i]);
+    kp_kept_deinit(&s->best);
+    kp_kept_deinit(&s->first_kept);
+    kp_map_deinit(&s->known);
+    kp_map_deinit(&s->raced);
+    kp_bound_free(s->bound);
+    kp_kernel_free(s->kernel);
+    for (size_t i = 0; i < 3; i++)
+        kp_free(s->subject_texts[i]);
+    for (int i = 0; i < 2; i++)
+        if (s->wake[i] >= 0)
+            (void)close(s->wake[i]);
+    kp_free(s->first);
+    kp_free(s->top);
+    kp_free(s->past);
+    kp_free(s->metrics);
+    kp_free(s->tied_owned);
+    kp_free(s->first_failure);
+    kp_free(s);
+}
