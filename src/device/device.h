@@ -5,8 +5,8 @@
  *   runtime   a driver opened at run time (CUDA, OpenCL, fake); lists its devices
  *   device    one device, opened for launches; owned by one thread of one process
  *   compiler  turns source into an image for one device; CUDA's needs no device at all
- * A process that runs candidates is expected to die: nothing here tries to survive a kernel that
- * faults or never returns. Timeouts are the business of whoever started the process. */
+ * A process that runs candidates is expected to die: nothing here tries to survive a kernel
+ * that faults or never returns. Timeouts are the business of whoever started the process. */
 #ifndef KP_DEVICE_DEVICE_H
 #define KP_DEVICE_DEVICE_H
 
@@ -23,8 +23,8 @@
 struct kp_runtime;
 struct kp_device;
 struct kp_compiler;
-struct kp_module;   /* a loaded image and one entry point of it */
-struct kp_buffer;   /* device memory */
+struct kp_module; /* a loaded image and one entry point of it */
+struct kp_buffer; /* device memory */
 
 enum kp_backend { KP_BACKEND_CUDA, KP_BACKEND_OPENCL, KP_BACKEND_FAKE, KP_BACKEND_COUNT };
 /* "cuda", "opencl", "fake". */
@@ -49,8 +49,8 @@ struct kp_device_info {
  * KOPT_CUDA_LIBRARY, KOPT_NVRTC_LIBRARY, KOPT_OPENCL_LIBRARY, KOPT_FAKE_LIBRARY.
  * Errors: KOPT_EENV (no such library or symbol: which file, why, and in the hint what to
  * install), KOPT_EDEVICE (the driver refused), KOPT_ENOMEM. */
-kopt_status kp_runtime_open(enum kp_backend b, const struct kp_log *log, struct kp_runtime **out,
-                            kopt_error *err);
+kopt_status kp_runtime_open(enum kp_backend b, const struct kp_log *log,
+                            struct kp_runtime **out, kopt_error *err);
 void kp_runtime_close(struct kp_runtime *rt);
 int kp_runtime_n_devices(const struct kp_runtime *rt);
 /* Errors: KOPT_ENOTFOUND (index), KOPT_EDEVICE. */
@@ -79,32 +79,38 @@ struct kp_launch {
 
 struct kp_compile_job {
     struct kp_str source;
-    const char *path;            /* for messages and as the folder of #include "..."; may be NULL */
-    const char *entry;           /* kernel name, as in the source */
-    const char *const *macros;   /* "BM=64" */
+    /* For messages; its folder is where #include "..." and relative -I options begin. May be
+     * NULL: "source", and the working directory. OpenCL compilers take no such folder reliably
+     * and change into it during the call, so one thread of a process compiles at a time. */
+    const char *path;
+    const char *entry;         /* kernel name, as in the source */
+    const char *const *macros; /* "BM=64" */
     size_t n_macros;
-    const char *const *options;  /* the user's compiler flags */
+    const char *const *options; /* the user's compiler flags */
     size_t n_options;
     const struct kp_launch *launch; /* what it will be launched with: sizes only, no buffers.
                                        A runtime that finishes compiling at the first launch
                                        (PoCL) does so for this geometry. NULL: unknown */
     /* Called once compiling is certainly over, before anything of the kernel might run; may be
-     * NULL. Same thread. */
+     * NULL. Same thread. By then `image` and `log_text` are complete: what dies later in this
+     * call died in the kernel, and the image can be used all the same. */
     void (*compiled)(void *user);
     void *user;
 };
 
-/* `arch` NULL = that of device `index`. A CUDA compiler with an arch needs no driver, only NVRTC.
- * Errors: KOPT_EENV, KOPT_EDEVICE, KOPT_ENOMEM. */
+/* `arch` NULL = that of device `index`. A CUDA compiler with an arch needs no driver, only
+ * NVRTC. Errors: KOPT_EENV, KOPT_EDEVICE, KOPT_ENOMEM. */
 kopt_status kp_compiler_open(enum kp_backend b, int index, const char *arch,
-                             const struct kp_log *log, struct kp_compiler **out, kopt_error *err);
+                             const struct kp_log *log, struct kp_compiler **out,
+                             kopt_error *err);
 void kp_compiler_close(struct kp_compiler *c);
 /* Name and version, "NVRTC 13.0". Borrowed. */
 const char *kp_compiler_version(const struct kp_compiler *c);
 /* Append the image to `image` and the compiler's messages to `log_text` (may be NULL), in which
  * the user's path stands and no temporary one.
  * Errors: KOPT_EINPUT (does not compile: first error line in err), KOPT_ERANGE (the device's
- * limits: err has the numbers), KOPT_EDEVICE, KOPT_ENOMEM. Blocks: up to minutes or for ever. */
+ * limits: err has the numbers), KOPT_EDEVICE, KOPT_ENOMEM. Blocks: up to minutes or for
+ * ever. */
 kopt_status kp_compile(struct kp_compiler *c, const struct kp_compile_job *job,
                        struct kp_buf *image, struct kp_buf *log_text, kopt_error *err);
 
@@ -142,7 +148,8 @@ struct kp_module_info {
 };
 
 /* Load an image that kp_compile() made for a device of the same arch; `launch` as there.
- * Errors: KOPT_EDEVICE (refused; its log in err), KOPT_ENOTFOUND (no such kernel), KOPT_ENOMEM. */
+ * Errors: KOPT_EDEVICE (refused; its log in err), KOPT_ENOTFOUND (no such kernel),
+ * KOPT_EINPUT (its arguments are others than the launch's), KOPT_ERANGE, KOPT_ENOMEM. */
 kopt_status kp_module_load(struct kp_device *d, const void *image, size_t bytes,
                            const char *entry, const struct kp_launch *launch,
                            struct kp_module **out, kopt_error *err);
@@ -171,8 +178,8 @@ struct kp_run {
     void *user;
 };
 
-/* Blocks until all are done. Errors: KOPT_EDEVICE (launch refused, or the kernel faulted: then the
- * device is unusable), KOPT_ERANGE (limits), KOPT_ENOMEM. */
+/* Blocks until all are done. Errors: KOPT_EDEVICE (launch refused, or the kernel faulted: then
+ * the device is unusable), KOPT_ERANGE (limits), KOPT_ENOMEM. */
 kopt_status kp_module_run(struct kp_device *d, struct kp_module *m, const struct kp_run *run,
                           kopt_error *err);
 
@@ -192,21 +199,23 @@ enum kp_number {
 }; /* the order of enum kp_elem */
 
 struct kp_compare {
-    uint64_t n;       /* elements compared */
-    uint64_t n_bad;   /* outside the tolerance, NaN where the reference is none, and so on */
-    uint64_t n_nan;   /* NaN where the reference is not */
-    uint64_t first;   /* index of the first bad one */
-    double got;       /* its values */
+    uint64_t n;     /* elements compared */
+    uint64_t n_bad; /* outside the tolerance, NaN where the reference is none, and so on */
+    uint64_t n_nan; /* NaN where the reference is not */
+    uint64_t first; /* index of the first bad one */
+    double got;     /* its values */
     double want;
-    double max_error; /* largest |got - want| of all finite pairs */
+    double max_error; /* largest |got - want| of all finite pairs; of floats of 32 bits and less
+                         it is right to single precision */
 };
 
-/* Elementwise: good when |got - want| <= atol + rtol * |want|, or both are the same infinity, or
- * both NaN. Integers are compared exactly when both tolerances are 0. On the device where it
- * can. Errors: KOPT_ERANGE (sizes differ), KOPT_EDEVICE. */
-kopt_status kp_buffer_compare(struct kp_device *d, struct kp_buffer *got, struct kp_buffer *want,
-                              enum kp_number type, double rtol, double atol,
-                              struct kp_compare *out, kopt_error *err);
+/* Elementwise: good when |got - want| <= atol + rtol * |want|, or both are the same infinity,
+ * or both NaN; beside anything else an infinity or NaN is bad. Integers are compared exactly
+ * when both tolerances are 0. On the device where it can.
+ * Errors: KOPT_ERANGE (sizes differ), KOPT_EDEVICE. */
+kopt_status kp_buffer_compare(struct kp_device *d, struct kp_buffer *got,
+                              struct kp_buffer *want, enum kp_number type, double rtol,
+                              double atol, struct kp_compare *out, kopt_error *err);
 /* The same over host memory; the plain reference. */
 void kp_compare_host(const void *got, const void *want, size_t n, enum kp_number type,
                      double rtol, double atol, struct kp_compare *out);
@@ -216,7 +225,7 @@ size_t kp_number_bytes(enum kp_number type);
 
 struct kp_sensors { /* NaN where unknown */
     double power_w;
-    double energy_j;  /* a counter: differences mean something */
+    double energy_j; /* a counter: differences mean something */
     double temp_c;
     double sm_mhz;
     double mem_mhz;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The table behind device.h, for the back ends only. Layer: device.
  *
- * Each back end (cuda/, opencl/, fake/) exports one const table through one function. The common
- * part (device.c) checks arguments and sizes; an entry gets only sane ones. An entry marked
- * optional may be NULL. */
+ * Each back end (cuda/, opencl/, fake/) exports one const table through one function. The
+ * common part (device.c) checks arguments and sizes and sets the `ops`, `log` and `bytes`
+ * below; an entry gets only sane ones. An entry marked optional may be NULL. */
 #ifndef KP_DEVICE_OPS_H
 #define KP_DEVICE_OPS_H
 
@@ -31,9 +31,10 @@ struct kp_runtime_ops {
     void (*buffer_free)(struct kp_device *d, struct kp_buffer *b);
     kopt_status (*write)(struct kp_device *d, struct kp_buffer *b, size_t at, const void *src,
                          size_t n, kopt_error *err);
-    kopt_status (*read)(struct kp_device *d, struct kp_buffer *b, size_t at, void *dst, size_t n,
+    kopt_status (*read)(struct kp_device *d, struct kp_buffer *b, size_t at, void *dst,
+                        size_t n, kopt_error *err);
+    kopt_status (*fill)(struct kp_device *d, struct kp_buffer *b, uint8_t byte,
                         kopt_error *err);
-    kopt_status (*fill)(struct kp_device *d, struct kp_buffer *b, uint8_t byte, kopt_error *err);
     kopt_status (*copy)(struct kp_device *d, struct kp_buffer *dst, struct kp_buffer *src,
                         kopt_error *err);
     kopt_status (*module_load)(struct kp_device *d, const void *image, size_t bytes,
@@ -44,8 +45,8 @@ struct kp_runtime_ops {
                        kopt_error *err);
     /* optional: NULL = both are read back and compared on the host */
     kopt_status (*compare)(struct kp_device *d, struct kp_buffer *got, struct kp_buffer *want,
-                           enum kp_number type, double rtol, double atol, struct kp_compare *out,
-                           kopt_error *err);
+                           enum kp_number type, double rtol, double atol,
+                           struct kp_compare *out, kopt_error *err);
     void (*sensors)(struct kp_device *d, struct kp_sensors *out); /* optional */
 };
 
@@ -71,6 +72,11 @@ struct kp_module {
 struct kp_buffer {
     size_t bytes;
 };
+
+/* Does a launch fit these limits and this kernel (NULL: not known)? What kp_launch_check()
+ * asks; for compilers, which have no device. Errors: KOPT_ERANGE with the numbers. */
+kopt_status kp_launch_fits(const struct kp_limits *limits, const struct kp_module_info *info,
+                           const struct kp_launch *l, kopt_error *err);
 
 const struct kp_runtime_ops *kp_cuda_ops(void);
 const struct kp_runtime_ops *kp_opencl_ops(void);

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime and device side of the OpenCL back end. Layer: device. */
+#include "base/alloc.h"
+#include "device/opencl/cl.h"
+#include "os/clock.h"
+
+#include <string.h>
+
+enum {
+    FILL_MAX = 128,   /* bytes of a fill pattern */
+    POLL_NS = 100000, /* between two looks at a launch that has not begun */
+    FLUSH_ITEM = 16,  /* bytes that one work-item of the flush goes over */
+    FLUSH_GROUP = 256 /* and how many items a group has */
+};
+
+struct cl_runtime {
+    struct kp_runtime base;
+    struct kp_cl_lib lib;
+};
+
+struct cl_buffer {
+    struct kp_buffer base;
+    struct kp_cl_memory memory;
+};
+
+/* What is read and written to empty the caches. */
+struct flush {
+    cl_program program;
+    struct kp_cl_kernel kernel;
+    struct kp_cl_memory memory;
+    size_t bytes;
+};
+
+struct cl_device {
+    struct kp_device base;
+    struct kp_cl_session s;
+    struct flush flush;
+    uint64_t used_bytes;
+};
+
+struct cl_module {
+    struct kp_module base;
+    cl_program program;
+    struct kp_cl_kernel kernel;
+};
+
+/* --- runtime -------------------------------------------------------------------------------
+ */
+
+static kopt_status cl_open(const struct kp_log *log, struct kp_runtime **out, kopt_error *err)
+{
+    struct cl_runtime *rt = kp_calloc(1, sizeof(*rt));
+    if (!rt)
+        return kp_err_nomem(err);
+    kopt_status st = kp_cl_lib_open(&rt->lib, log, err);
+    if (st != KOPT_OK) {
+        kp_free(rt);
+        return st;
+    }
+    *out = &rt->base;
+    return KOPT_OK;
+}
+
+static void cl_close(struct kp_runtime *base)
+{
+    struct cl_runtime *rt = (struct cl_runtime *)base;
+    kp_cl_lib_close(&rt->lib);
+    kp_free(rt);
+}
+
+static int cl_n_devices(const struct kp_runtime *base)
+{
+    return (int)((const struct cl_runtime *)base)->lib.n_found;
+}
+
+static kopt_status cl_info(struct kp_runtime *base, int index, struct kp_device_info *out,
+                           kopt_error *err)
+{
+    return kp_cl_info(&((struct cl_runtime *)base)->lib, index, out, err);
+}
+
+/* --- device and memory ---------------------------------------------------------------------
+ */
+
+static kopt_status cl_device_open(struct kp_runtime *base, int index, struct kp_device **out,
+                                  kopt_error *err)
+{
+    struct cl_runtime *rt = (struct cl_runtime *)base;
+    struct cl_device *d = kp_calloc(1, sizeof(*d));
+    if (!d)
+        return kp_err_nomem(err);
+    kopt_status st = kp_cl_info(&rt->lib, index, &d->base.info, err);
+    if (st == KOPT_OK)
+        st = kp_cl_session_open(&d->s, &rt->lib, index, err);
+    if (st != KOPT_OK) {
+        kp_free(d);
+        return st;
+    }
+    *out = &d->base;
+    return KOPT_OK;
+}
+
+static void flush_deinit(struct cl_device *d)
+{
+    kp_cl_memory_free(&d->s, &d->flush.memory);
+    kp_cl_kernel_free(&d->s, &d->flush.kernel);
+    if (d->flush.program)
+        (void)d->s.cl->clReleaseProgram(d->flush.program);
+    d->flush = (struct flush){0};
+}
+
+static void cl_device_close(struct kp_device *base)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    flush_deinit(d);
+    kp_cl_session_close(&d->s);
+    kp_free(d);
+}
+
+static void cl_memory(struct kp_device *base, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    *total_bytes = (uint64_t)d->base.info.limits.global_bytes;
+    *free_bytes = 0; /* OpenCL does not say; a CPU's memory is the system's */
+    if (d->s.host)
+        *free_bytes = kp_cl_host_available();
+}
+
+static kopt_status cl_buffer_new(struct kp_device *base, size_t bytes, struct kp_buffer **out,
+                                 kopt_error *err)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    uint64_t all = (uint64_t)base->info.limits.global_bytes;
+    if (all && bytes > all - (d->used_bytes < all ? d->used_bytes : all))
+        return kp_err(err, KOPT_EFULL,
+                      "device memory: a buffer of %zu bytes beside %llu in use, of %llu", bytes,
+                      (unsigned long long)d->used_bytes, (unsigned long long)all);
+    struct cl_buffer *b = kp_calloc(1, sizeof(*b));
+    if (!b)
+        return kp_err_nomem(err);
+    kopt_status st = kp_cl_memory_new(&d->s, bytes, KP_CL_GUARDED, &b->memory, err);
+    if (st != KOPT_OK) {
+        kp_free(b);
+        return st;
+    }
+    b->base.bytes = bytes;
+    d->used_bytes += bytes;
+    *out = &b->base;
+    return KOPT_OK;
+}
+
+static void cl_buffer_free(struct kp_device *base, struct kp_buffer *buffer)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    struct cl_buffer *b = (struct cl_buffer *)buffer;
+    d->used_bytes -= b->base.bytes;
+    kp_cl_memory_free(&d->s, &b->memory);
+    kp_free(b);
+}
+
+static cl_mem mem_of(struct kp_buffer *b)
+{
+    return ((struct cl_buffer *)b)->memory.mem;
+}
+
+static kopt_status cl_write(struct kp_device *base, struct kp_buffer *b, size_t at,
+                            const void *src, size_t n, kopt_error *err)
+{
+    struct kp_cl_session *s = &((struct cl_device *)base)->s;
+    cl_int rc =
+        s->cl->clEnqueueWriteBuffer(s->queue, mem_of(b), CL_TRUE, at, n, src, 0, NULL, NULL);
+    return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "write %zu bytes to the device", n);
+}
+
+static kopt_status cl_read(struct kp_device *base, struct kp_buffer *b, size_t at, void *dst,
+                           size_t n, kopt_error *err)
+{
+    struct kp_cl_session *s = &((struct cl_device *)base)->s;
+    cl_int rc =
+        s->cl->clEnqueueReadBuffer(s->queue, mem_of(b), CL_TRUE, at, n, dst, 0, NULL, NULL);
+    return rc == CL_SUCCESS ? KOPT_OK
+                            : kp_cl_fail(err, rc, "read %zu bytes from the device", n);
+}
+
+/* With the widest pattern that divides the size: drivers go over it pattern by pattern. */
+static cl_int enqueue_fill(struct kp_cl_session *s, struct kp_buffer *b, uint8_t byte)
+{
+    unsigned char pattern[FILL_MAX];
+    size_t width = FILL_MAX;
+    memset(pattern, byte, sizeof(pattern));
+    while (b->bytes % width)
+        width /= 2;
+    return s->cl->clEnqueueFillBuffer(s->queue, mem_of(b), pattern, width, 0, b->bytes, 0, NULL,
+                                      NULL);
+}
+
+static cl_int enqueue_copy(struct kp_cl_session *s, struct kp_buffer *dst,
+                           struct kp_buffer *src)
+{
+    return s->cl->clEnqueueCopyBuffer(s->queue, mem_of(src), mem_of(dst), 0, 0, dst->bytes, 0,
+                                      NULL, NULL);
+}
+
+static kopt_status cl_fill(struct kp_device *base, struct kp_buffer *b, uint8_t byte,
+                           kopt_error *err)
+{
+    struct kp_cl_session *s = &((struct cl_device *)base)->s;
+    cl_int rc = enqueue_fill(s, b, byte);
+    if (rc == CL_SUCCESS)
+        rc = s->cl->clFinish(s->queue);
+    return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "fill %zu bytes", b->bytes);
+}
+
+static kopt_status cl_copy(struct kp_device *base, struct kp_buffer *dst, struct kp_buffer *src,
+                           kopt_error *err)
+{
+    struct kp_cl_session *s = &((struct cl_device *)base)->s;
+    cl_int rc = enqueue_copy(s, dst, src);
+    if (rc == CL_SUCCESS)
+        rc = s->cl->clFinish(s->queue);
+    return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "copy %zu bytes", dst->bytes);
+}
+
+/* --- modules -------------------------------------------------------------------------------
+ */
+
+static void cl_module_unload(struct kp_device *base, struct kp_module *module)
+{
+    struct kp_cl_session *s = &((struct cl_device *)base)->s;
+    struct cl_module *m = (struct cl_module *)module;
+    kp_cl_kernel_free(s, &m->kernel);
+    if (m->program)
+        (void)s->cl->clReleaseProgram(m->program);
+    kp_free(m);
+}
+
+static kopt_status load_program(struct kp_cl_session *s, const void *image, size_t bytes,
+                                cl_program *out, kopt_error *err)
+{
+    struct kp_cl_text text;
+    struct kp_str binary;
+    kopt_status st = kp_cl_image_read(image, bytes, &text, &binary, err);
+    if (st != KOPT_OK)
+        return st;
+    if (binary.len)
+        st = kp_cl_build_binary(s, binary, out, err);
+    else
+        st = kp_cl_build(s, &text, NULL, out, NULL, err);
+    kp_cl_text_deinit(&text);
+    return st;
+}
+
+static kopt_status cl_module_load(struct kp_device *base, const void *image, size_t bytes,
+                                  const char *entry, const struct kp_launch *launch,
+                                  struct kp_module **out, kopt_error *err)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    struct cl_module *m = kp_calloc(1, sizeof(*m));
+    if (!m)
+        return kp_err_nomem(err);
+    kopt_status st = load_program(&d->s, image, bytes, &m->program, err);
+    if (st == KOPT_OK)
+        st = kp_cl_kernel_new(&d->s, m->program, entry, &m->kernel, err);
+    if (st == KOPT_OK && launch)
+        st = kp_cl_kernel_check(&d->s, &m->kernel, &base->info.limits, launch, err);
+    if (st != KOPT_OK) {
+        cl_module_unload(base, &m->base);
+        return st;
+    }
+    m->base.info = m->kernel.info;
+    *out = &m->base;
+    return KOPT_OK;
+}
+
+/* --- runs ----------------------------------------------------------------------------------
+ */
+
+static kopt_status flush_program(struct cl_device *d, kopt_error *err)
+{
+    static const char SOURCE[] = "__kernel void kp_flush(__global uint4 *p)\n"
+                                 "{\n"
+                                 "    p[get_global_id(0)] += (uint4)(1);\n"
+                                 "}\n";
+    struct kp_cl_text text = {KP_BUF_INIT(1024), KP_BUF_INIT(1), KP_BUF_INIT(1)};
+    if (d->flush.program)
+        return KOPT_OK;
+    kp_buf_adds(&text.source, SOURCE);
+    kopt_status st = kp_buf_status(&text.source, err);
+    if (st == KOPT_OK)
+        st = kp_cl_build(&d->s, &text, NULL, &d->flush.program, NULL, err);
+    if (st == KOPT_OK)
+        st = kp_cl_kernel_new(&d->s, d->flush.program, "kp_flush", &d->flush.kernel, err);
+    kp_cl_text_deinit(&text);
+    return st;
+}
+
+/* Have a buffer of at least so many bytes and the kernel that goes over it. */
+static kopt_status flush_prepare(struct cl_device *d, size_t bytes, kopt_error *err)
+{
+    size_t unit = (size_t)FLUSH_ITEM * FLUSH_GROUP;
+    size_t whole = bytes / unit * unit + (bytes % unit ? unit : 0);
+    kopt_status st = flush_program(d, err);
+    if (st != KOPT_OK || whole <= d->flush.bytes)
+        return st;
+    kp_cl_memory_free(&d->s, &d->flush.memory);
+    d->flush.bytes = 0;
+    st = kp_cl_memory_new(&d->s, whole, KP_CL_GUARDED, &d->flush.memory, err);
+    if (st == KOPT_OK)
+        d->flush.bytes = whole;
+    return st;
+}
+
+/* A kernel rather than a fill: every core of a CPU has a cache of its own. */
+static kopt_status flush_enqueue(struct cl_device *d, size_t bytes, kopt_error *err)
+{
+    size_t items = d->base.info.limits.max_threads < FLUSH_GROUP
+                       ? (size_t)d->base.info.limits.max_threads
+                       : FLUSH_GROUP;
+    struct kp_launch_arg arg = {.space = KP_SPACE_GLOBAL};
+    struct kp_launch l = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &arg, .n_args = 1};
+    cl_event event;
+    if (d->flush.kernel.info.max_threads > 0 &&
+        (size_t)d->flush.kernel.info.max_threads < items)
+        items = (size_t)d->flush.kernel.info.max_threads;
+    items = items ? items : 1;
+    l.block[0] = (uint32_t)items;
+    l.grid[0] = (uint32_t)(bytes / (FLUSH_ITEM * items));
+    if (l.grid[0] == 0)
+        l.grid[0] = 1;
+    kopt_status st = kp_cl_set_args(&d->s, &d->flush.kernel, &l, &d->flush.memory.mem, err);
+    if (st == KOPT_OK)
+        st = kp_cl_enqueue(&d->s, &d->flush.kernel, &l, NULL, &event, err);
+    if (st != KOPT_OK)
+        return st;
+    (void)d->s.cl->clReleaseEvent(event);
+    return KOPT_OK;
+}
+
+static kopt_status restore(struct cl_device *d, const struct kp_run *run, kopt_error *err)
+{
+    for (size_t i = 0; i < run->n_restore; i++) {
+        struct kp_buffer *dst = run->restore[i].dst;
+        struct kp_buffer *src = run->restore[i].src;
+        cl_int rc = CL_SUCCESS;
+        if (!src)
+            rc = enqueue_fill(&d->s, dst, 0xFF);
+        else if (src != dst)
+            rc = enqueue_copy(&d->s, dst, src);
+        if (rc != CL_SUCCESS)
+            return kp_cl_fail(err, rc, "restore %zu bytes before a launch", dst->bytes);
+    }
+    return run->flush_bytes ? flush_enqueue(d, run->flush_bytes, err) : KOPT_OK;
+}
+
+/* Until the launch has begun, is over or has failed. */
+static void await_start(struct kp_cl_session *s, cl_event event)
+{
+    cl_int status = CL_QUEUED;
+    while (s->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+                                 &status, NULL) == CL_SUCCESS &&
+           status > CL_RUNNING)
+        kp_clock_sleep_ns(POLL_NS);
+}
+
+static kopt_status read_time(struct kp_cl_session *s, cl_event event, double *out,
+                             kopt_error *err)
+{
+    cl_ulong begin = 0;
+    cl_ulong end = 0;
+    cl_int rc = s->cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(begin),
+                                               &begin, NULL);
+    if (rc == CL_SUCCESS)
+        rc = s->cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end,
+                                            NULL);
+    if (rc != CL_SUCCESS)
+        return kp_cl_fail(err, rc, "read a launch's time");
+    *out = end >= begin ? (double)(end - begin) : -(double)(begin - end);
+    return KOPT_OK;
+}
+
+static kopt_status run_once(struct cl_device *d, struct cl_module *m, const struct kp_run *run,
+                            unsigned i, kopt_error *err)
+{
+    cl_event event = NULL;
+    kopt_status st = restore(d, run, err);
+    if (st == KOPT_OK)
+        st = kp_cl_enqueue(&d->s, &m->kernel, run->launch, NULL, &event, err);
+    if (st != KOPT_OK)
+        return st;
+    (void)d->s.cl->clFlush(d->s.queue);
+    if (i == 0 && run->started) {
+        await_start(&d->s, event);
+        run->started(run->user);
+    }
+    st = kp_cl_wait(&d->s, event, "run the kernel", err);
+    if (st == KOPT_OK)
+        st = read_time(&d->s, event, &run->times_ns[i], err);
+    (void)d->s.cl->clReleaseEvent(event);
+    return st;
+}
+
+static kopt_status cl_run(struct kp_device *base, struct kp_module *module,
+                          const struct kp_run *run, kopt_error *err)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    struct cl_module *m = (struct cl_module *)module;
+    const struct kp_launch *l = run->launch;
+    kopt_status st = kp_cl_kernel_check(&d->s, &m->kernel, &base->info.limits, l, err);
+    if (st != KOPT_OK)
+        return st;
+    cl_mem *mems = kp_calloc(l->n_args + 1, sizeof(cl_mem));
+    if (!mems)
+        return kp_err_nomem(err);
+    for (size_t i = 0; i < l->n_args; i++) {
+        if (l->args[i].space == KP_SPACE_GLOBAL)
+            mems[i] = mem_of(l->args[i].buffer);
+    }
+    st = kp_cl_set_args(&d->s, &m->kernel, l, mems, err);
+    if (st == KOPT_OK && run->flush_bytes)
+        st = flush_prepare(d, run->flush_bytes, err);
+    for (unsigned i = 0; i < run->n && st == KOPT_OK; i++)
+        st = run_once(d, m, run, i, err);
+    kp_free(mems);
+    return st;
+}
+
+const struct kp_runtime_ops *kp_opencl_ops(void)
+{
+    static const struct kp_runtime_ops OPS = {
+        .name = "opencl",
+        .open = cl_open,
+        .close = cl_close,
+        .n_devices = cl_n_devices,
+        .info = cl_info,
+        .compiler_open = kp_cl_compiler_open,
+        .compiler_close = kp_cl_compiler_close,
+        .compiler_version = kp_cl_compiler_version,
+        .compile = kp_cl_compile,
+        .device_open = cl_device_open,
+        .device_close = cl_device_close,
+        .memory = cl_memory,
+        .buffer_new = cl_buffer_new,
+        .buffer_free = cl_buffer_free,
+        .write = cl_write,
+        .read = cl_read,
+        .fill = cl_fill,
+        .copy = cl_copy,
+        .module_load = cl_module_load,
+        .module_unload = cl_module_unload,
+        .run = cl_run,
+    };
+    return &OPS;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* What a driver's compiler gets, and what it says. Layer: device.
+ *
+ * Macros and the user's -D options become #define lines in front of the source: no driver's way
+ * of quoting options has to be guessed, and PoCL's own headers come before them. A #line behind
+ * them makes messages name the user's file and its lines. Includes are found because the build
+ * happens in the source's folder: PoCL cannot take a folder with a space in its name. */
+#include "device/opencl/cl.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SOURCE_MAX = 64 << 20, OPTIONS_MAX = 64 << 10, FOLDER_MAX = 16 << 10 };
+
+static const char MACROS[] = "<macros>";
+
+void kp_cl_text_deinit(struct kp_cl_text *t)
+{
+    kp_buf_deinit(&t->source);
+    kp_buf_deinit(&t->options);
+    kp_buf_deinit(&t->folder);
+}
+
+/* `#line 1 "path"` */
+static void add_line_mark(struct kp_buf *b, const char *path)
+{
+    kp_buf_adds(b, "#line 1 \"");
+    for (; *path; path++) {
+        if (*path == '"' || *path == '\\')
+            kp_buf_addc(b, '\\');
+        kp_buf_addc(b, (unsigned char)*path < ' ' ? '?' : *path);
+    }
+    kp_buf_adds(b, "\"\n");
+}
+
+/* "NAME=VALUE", "NAME" (which is 1), "F(x)=VALUE". */
+static kopt_status add_define(struct kp_buf *b, const char *macro, kopt_error *err)
+{
+    if (strpbrk(macro, "\r\n"))
+        return kp_err(err, KOPT_EUSAGE, "macro '%s' contains a line break", macro);
+    if (!macro[0] || macro[0] == '=')
+        return kp_err(err, KOPT_EUSAGE, "macro '%s' has no name", macro);
+    size_t name = strcspn(macro, "=");
+    kp_buf_adds(b, "#define ");
+    kp_buf_add(b, macro, name);
+    kp_buf_addc(b, ' ');
+    kp_buf_adds(b, macro[name] ? macro + name + 1 : "1");
+    kp_buf_addc(b, '\n');
+    return KOPT_OK;
+}
+
+/* An option as one word of the driver's line. PoCL has no quoting that works. */
+static kopt_status add_option(struct kp_buf *b, const char *option, bool pocl, kopt_error *err)
+{
+    if (b->len)
+        kp_buf_addc(b, ' ');
+    if (!strpbrk(option, " \t\"'\\\r\n")) {
+        kp_buf_adds(b, option);
+        return KOPT_OK;
+    }
+    if (pocl || strpbrk(option, "\"\r\n")) {
+        kopt_status st = kp_err(err, KOPT_EUSAGE, "%s cannot be given the option '%s'",
+                                pocl ? "PoCL" : "OpenCL", option);
+        kp_err_hint(err,
+                    "use no spaces or quotes in it; a folder can be linked to another name");
+        return st;
+    }
+    kp_buf_addf(b, "\"%s\"", option);
+    return KOPT_OK;
+}
+
+/* The argument of an option that may stand in the same word or in the next. */
+static const char *argument_of(const struct kp_compile_job *job, size_t *i, size_t prefix)
+{
+    const char *option = job->options[*i];
+    if (option[prefix])
+        return option + prefix;
+    if (*i + 1 < job->n_options)
+        return job->options[++*i];
+    return NULL;
+}
+
+static kopt_status add_options(const struct kp_compile_job *job, bool pocl,
+                               struct kp_cl_text *out, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    kp_buf_adds(&out->options, "-I.");
+    if (!pocl) /* PoCL keeps it anyway */
+        kp_buf_adds(&out->options, " -cl-kernel-arg-info");
+    for (size_t i = 0; i < job->n_options && st == KOPT_OK; i++) {
+        const char *option = job->options[i];
+        char kind = option[0] == '-' ? option[1] : 0;
+        if (kind != 'D' && kind != 'U' && kind != 'I') {
+            st = add_option(&out->options, option, pocl, err);
+            continue;
+        }
+        const char *argument = argument_of(job, &i, 2);
+        if (!argument)
+            return kp_err(err, KOPT_EUSAGE, "compiler option %s has no argument", option);
+        if (kind == 'D') {
+            st = add_define(&out->source, argument, err);
+        } else if (kind == 'U') {
+            kp_buf_addf(&out->source, "#undef %s\n", argument);
+        } else {
+            char text[4096];
+            int n = snprintf(text, sizeof(text), "-I%s", argument);
+            if (n < 0 || (size_t)n >= sizeof(text))
+                return kp_err(err, KOPT_EUSAGE, "compiler option -I is too long");
+            st = add_option(&out->options, text, pocl, err);
+        }
+    }
+    return st;
+}
+
+static void add_source(const struct kp_compile_job *job, struct kp_buf *out)
+{
+    static const char BOM[] = "\xef\xbb\xbf";
+    struct kp_str text = job->source;
+    if (kp_str_starts(text, BOM)) { /* allowed at the very beginning only */
+        text.ptr += 3;
+        text.len -= 3;
+    }
+    add_line_mark(out, job->path ? job->path : "source");
+    kp_buf_add(out, text.ptr, text.len);
+    kp_buf_addc(out, '\n');
+}
+
+kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct kp_cl_text *out,
+                            kopt_error *err)
+{
+    *out = (struct kp_cl_text){KP_BUF_INIT(SOURCE_MAX), KP_BUF_INIT(OPTIONS_MAX),
+                               KP_BUF_INIT(FOLDER_MAX)};
+    const char *slash = job->path ? strrchr(job->path, '/') : NULL;
+    if (slash)
+        kp_buf_add(&out->folder, job->path,
+                   slash == job->path ? 1 : (size_t)(slash - job->path));
+    add_line_mark(&out->source, MACROS);
+    kopt_status st = add_options(job, pocl, out, err);
+    for (size_t i = 0; i < job->n_macros && st == KOPT_OK; i++)
+        st = add_define(&out->source, job->macros[i], err);
+    if (st == KOPT_OK) {
+        add_source(job, &out->source);
+        st = kp_buf_status(&out->source, err);
+    }
+    if (st == KOPT_OK)
+        st = kp_buf_status(&out->options, err);
+    if (st == KOPT_OK)
+        st = kp_buf_status(&out->folder, err);
+    if (st != KOPT_OK)
+        kp_cl_text_deinit(out);
+    return st;
+}
+
+/* --- messages ------------------------------------------------------------------------------
+ */
+
+/* "file:line:column", taken from both ends: a file's name may hold colons. */
+struct place {
+    struct kp_str file;
+    int64_t line;
+    int64_t column;
+};
+
+/* The number behind the last colon of `s`, which loses both. */
+static bool take_last_number(struct kp_str *s, int64_t *out)
+{
+    const char *colon = s->len ? memrchr(s->ptr, ':', s->len) : NULL;
+    if (!colon)
+        return false;
+    size_t at = (size_t)(colon - s->ptr);
+    if (!kp_str_to_i64((struct kp_str){colon + 1, s->len - at - 1}, out))
+        return false;
+    s->len = at;
+    return true;
+}
+
+static bool read_place(struct kp_str s, struct place *out)
+{
+    s = kp_str_trim(s);
+    out->column = 1;
+    if (!take_last_number(&s, &out->line))
+        return false;
+    int64_t line;
+    if (take_last_number(&s, &line)) {
+        out->column = out->line;
+        out->line = line;
+    }
+    out->file = s;
+    return s.len > 0 && out->line > 0 && out->line <= INT32_MAX && out->column > 0 &&
+           out->column <= INT32_MAX;
+}
+
+/* "error: file:3:5: text" (PoCL) or "file:3:5: error: text" (everybody else). The text is what
+ * is left when there is no place. */
+static bool read_error(struct kp_str line, struct place *place, struct kp_str *text,
+                       bool *has_place)
+{
+    static const char MARK[] = "error: ";
+    const char *mark = memmem(line.ptr, line.len, MARK, sizeof(MARK) - 1);
+    if (!mark)
+        return false;
+    const char *end = line.ptr + line.len;
+    *text = (struct kp_str){mark + sizeof(MARK) - 1, 0};
+    text->len = (size_t)(end - text->ptr);
+    if (mark != line.ptr) {
+        struct kp_str before =
+            kp_str_trim((struct kp_str){line.ptr, (size_t)(mark - line.ptr)});
+        static const char FATAL[] = "fatal";
+        size_t n = sizeof(FATAL) - 1;
+        if (before.len >= n && memcmp(before.ptr + before.len - n, FATAL, n) == 0)
+            before = kp_str_trim((struct kp_str){before.ptr, before.len - n});
+        if (before.len && before.ptr[before.len - 1] == ':')
+            before.len--;
+        *has_place = read_place(before, place);
+        return true;
+    }
+    *has_place = false;
+    for (const char *p = text->ptr; (size_t)(end - p) >= 2 && !*has_place; p++) {
+        if (p[0] != ':' || p[1] != ' ')
+            continue;
+        struct kp_str before = {text->ptr, (size_t)(p - text->ptr)};
+        if (read_place(before, place)) {
+            *has_place = true;
+            *text = (struct kp_str){p + 2, (size_t)(end - p - 2)};
+        }
+    }
+    return true;
+}
+
+static struct kp_str source_line(struct kp_str source, int64_t line)
+{
+    struct kp_str rest = source;
+    struct kp_str text = {"", 0};
+    for (int64_t i = 0; i < line; i++) {
+        if (!rest.len)
+            return (struct kp_str){"", 0};
+        text = kp_str_cut(rest, '\n', &rest);
+    }
+    if (text.len && text.ptr[text.len - 1] == '\r')
+        text.len--;
+    return text;
+}
+
+/* Compilers count bytes, messages count characters. */
+static int character_column(struct kp_str line, int64_t column)
+{
+    int n = 1;
+    for (size_t i = 0; i + 1 < (size_t)column && i < line.len; i++)
+        n += ((unsigned char)line.ptr[i] & 0xC0) != 0x80;
+    return line.len ? n : (int)column;
+}
+
+kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
+                            kopt_error *err)
+{
+    struct kp_str rest = log;
+    struct kp_str first = {"", 0};
+    const char *path = job && job->path ? job->path : "source";
+    while (rest.len) {
+        struct kp_str line = kp_str_trim(kp_str_cut(rest, '\n', &rest));
+        struct place place = {0};
+        struct kp_str text;
+        bool has_place = false;
+        if (!first.len)
+            first = line;
+        if (!read_error(line, &place, &text, &has_place))
+            continue;
+        (void)kp_err(err, KOPT_EINPUT, "%.*s", KP_STR_FMT(text));
+        if (!has_place)
+            return KOPT_EINPUT;
+        char file[256];
+        (void)snprintf(file, sizeof(file), "%.*s", KP_STR_FMT(place.file));
+        struct kp_str excerpt = {"", 0};
+        if (job && kp_str_is(place.file, path))
+            excerpt = source_line(job->source, place.line);
+        kp_err_at(err, file, (int)place.line, character_column(excerpt, place.column),
+                  excerpt.ptr, (int)excerpt.len);
+        return KOPT_EINPUT;
+    }
+    if (first.len)
+        return kp_err(err, KOPT_EINPUT, "%s does not compile: %.*s", path, KP_STR_FMT(first));
+    return kp_err(err, KOPT_EINPUT, "%s does not compile, and the compiler gives no reason",
+                  path);
+}
