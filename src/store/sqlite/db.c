@@ -323,8 +323,9 @@ static bool has_wal(const char *path)
 static const char settings[] =
     "PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
     "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
-    /* the log is cut back to this after a checkpoint */
-    "PRAGMA journal_size_limit=16777216";
+    /* The log is copied into the file when it has 4000 pages (16 MiB): that is where the disk is
+     * waited for, and less often is cheaper for each result. It is cut back to 32 MiB. */
+    "PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=33554432";
 
 /* A connection with its settings, after the first read of the file. */
 static int connect_to(struct kp_sqlite *s, bool frozen)

@@ -14,7 +14,7 @@ enum { SQL_BYTES_MAX = 8192 };
 
 struct row {
     sqlite3_stmt *q;
-    bool failed; /* a text could not be had: out of memory */
+    bool failed; /* a text could not be had */
 };
 
 static const char *text_at(struct row *row, int column)
@@ -77,6 +77,23 @@ static kopt_status walk_rows(struct walk *w, sqlite3_stmt *q, kopt_error *err)
     return st;
 }
 
+static kopt_status broken_row(const struct walk *w, const char *table, int64_t id,
+                              const char *what, kopt_error *err)
+{
+    (void)kp_err(err, KOPT_ECORRUPT, "%s: the store is damaged: %s %lld has %s", w->s->path,
+                 table, (long long)id, what);
+    kp_err_hint(err, "delete that row with sqlite3, or measure into another store");
+    return KOPT_ECORRUPT;
+}
+
+/* A text was not there: no memory for it, or a NULL where this program writes none. */
+static kopt_status no_text(const struct walk *w, const char *table, int64_t id, kopt_error *err)
+{
+    if (sqlite3_errcode(w->s->db) == SQLITE_NOMEM)
+        return kp_err_nomem(err);
+    return broken_row(w, table, id, "no text where one must be", err);
+}
+
 /* --- subjects ------------------------------------------------------------------------------
  */
 
@@ -100,7 +117,7 @@ static kopt_status subject_row(struct walk *w, struct row *row, bool *more, kopt
         .last_us = sqlite3_column_int64(row->q, 14),
     };
     if (row->failed)
-        return kp_err_nomem(err);
+        return no_text(w, "subject", x.id, err);
     *more = w->visit.subject(w->user, &x);
     return KOPT_OK;
 }
@@ -163,7 +180,7 @@ static kopt_status run_row(struct walk *w, struct row *row, bool *more, kopt_err
         .ended_us = sqlite3_column_int64(row->q, 10),
     };
     if (row->failed)
-        return kp_err_nomem(err);
+        return no_text(w, "run", x.id, err);
     *more = w->visit.run(w->user, &x);
     return KOPT_OK;
 }
@@ -201,15 +218,6 @@ kopt_status kp_sqlite_runs(struct kp_store *st, int64_t subject, kp_run_visit vi
     " r.high_ns, r.dropped, r.compile_ns, r.device_ns, r.registers, r.shared_bytes,"         \
     " r.local_bytes, r.max_error, r.power_w, r.energy_j, r.sm_mhz, r.temp_c, r.message, "
 
-static kopt_status broken_row(const struct walk *w, int64_t id, const char *what,
-                              kopt_error *err)
-{
-    (void)kp_err(err, KOPT_ECORRUPT, "%s: the store is damaged: result %lld has %s", w->s->path,
-                 (long long)id, what);
-    kp_err_hint(err, "delete that row with sqlite3, or measure into another store");
-    return KOPT_ECORRUPT;
-}
-
 static kopt_status read_times(struct walk *w, struct row *row, int column, kopt_result *r,
                               kopt_error *err)
 {
@@ -217,7 +225,7 @@ static kopt_status read_times(struct walk *w, struct row *row, int column, kopt_
     int bytes = sqlite3_column_bytes(row->q, column);
     size_t n = (size_t)bytes / sizeof(uint64_t);
     if ((size_t)bytes % sizeof(uint64_t) != 0)
-        return broken_row(w, r->id, "times that are no doubles", err);
+        return broken_row(w, "result", r->id, "times that are no doubles", err);
     kp_buf_clear(&w->times);
     if (n == 0)
         return KOPT_OK;
@@ -263,9 +271,9 @@ static kopt_status result_row(struct walk *w, struct row *row, bool *more, kopt_
         .log = text_at(row, 23),
     };
     if (row->failed)
-        return kp_err_nomem(err);
+        return no_text(w, "result", r.id, err);
     if (outcome < 0 || outcome >= KOPT_OUT_COUNT)
-        return broken_row(w, r.id, "an unknown outcome", err);
+        return broken_row(w, "result", r.id, "an unknown outcome", err);
     r.outcome = (kopt_outcome)outcome;
     kopt_status st = read_times(w, row, 22, &r, err);
     if (st == KOPT_OK)
