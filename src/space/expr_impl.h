@@ -97,7 +97,7 @@ struct kp_parser {
     uint32_t prev_end; /* end of the token before `tok` */
     int nesting;
     int brackets;
-    bool prefix;      /* what follows the expression is not ours to judge */
+    bool beside;      /* another expression may follow: a sign must say to which it belongs */
     uint32_t n_slots; /* of the scope; loop variables come behind */
     uint32_t n_locals;
     struct kp_local locals[KP_LOCALS_MAX]; /* loop variables in force */
@@ -110,6 +110,11 @@ struct kp_parse_input {
     const struct kp_source_pos *where;
     struct kp_arena *arena;
 };
+
+/* The expression at the start of the text. `beside`: others may stand beside it, so "a -1" is
+ * refused as ambiguous. */
+kopt_status kp_expr_parse_some(const struct kp_parse_input *in, bool beside,
+                               const struct kp_expr **out, size_t *used, kopt_error *err);
 
 void kp_parser_init(struct kp_parser *p, const struct kp_parse_input *in, kopt_error *err);
 void kp_parser_seek(struct kp_parser *p, uint32_t pos);

@@ -360,7 +360,7 @@ static const struct kp_expr *parse_term(struct kp_parser *p)
 /* "BX -1" among expressions side by side: one or two? */
 static bool ambiguous_sign(struct kp_parser *p)
 {
-    if (!p->prefix || p->brackets > 0 || !p->tok.space_before ||
+    if (!p->beside || p->brackets > 0 || !p->tok.space_before ||
         kp_lex(p->text, p->tok.end).space_before)
         return false;
     char sign = p->text.ptr[p->tok.pos];
@@ -584,19 +584,25 @@ kopt_status kp_expr_parse(struct kp_str text, const struct kp_scope *scope,
     return p.status;
 }
 
+kopt_status kp_expr_parse_some(const struct kp_parse_input *in, bool beside,
+                               const struct kp_expr **out, size_t *used, kopt_error *err)
+{
+    struct kp_parser p;
+    *out = NULL;
+    *used = 0;
+    kp_parser_init(&p, in, err);
+    p.beside = beside;
+    *out = p.status == KOPT_OK ? kp_parse_test(&p) : NULL;
+    if (*out)
+        *used = p.prev_end;
+    return p.status;
+}
+
 kopt_status kp_expr_parse_prefix(struct kp_str text, const struct kp_scope *scope,
                                  enum kp_dialect dialect, const struct kp_source_pos *where,
                                  struct kp_arena *arena, const struct kp_expr **out,
                                  size_t *used, kopt_error *err)
 {
-    struct kp_parser p;
     struct kp_parse_input in = {text, scope, dialect, where, arena};
-    *out = NULL;
-    *used = 0;
-    kp_parser_init(&p, &in, err);
-    p.prefix = true;
-    *out = p.status == KOPT_OK ? kp_parse_test(&p) : NULL;
-    if (*out)
-        *used = p.prev_end;
-    return p.status;
+    return kp_expr_parse_some(&in, true, out, used, err);
 }

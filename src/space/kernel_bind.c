@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* A kernel with the sizes of a problem, the numbers of a device, and the space over them.
+ * Layer: space. */
+#include "base/alloc.h"
+#include "base/num.h"
+#include "space/kernel_impl.h"
+#include "json/json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BOUND_ARENA_MAX = 256 << 20 };
+
+struct binding {
+    struct kp_bound *b;
+    struct kp_param *params; /* as narrowed */
+    bool *given;             /* by problem index */
+    bool *narrowed;          /* by parameter */
+    kopt_error *err;
+};
+
+/* "M, N, K" for hints. */
+static void list_names(const struct kp_kernel *k, struct kp_buf *out)
+{
+    for (size_t i = 0; i < k->n_problem; i++)
+        kp_buf_addf(out, "%s%s", i ? " " : "problem: ", k->problem[i]);
+    for (size_t i = 0; i < k->n_params; i++)
+        kp_buf_addf(out, "%s%s",
+                    i              ? " "
+                    : k->n_problem ? "; parameters: "
+                                   : "parameters: ",
+                    k->params[i].name);
+}
+
+static kopt_status unknown(const struct binding *w, struct kp_str name)
+{
+    struct kp_buf names = KP_BUF_INIT(240);
+    kopt_status st =
+        kp_err(w->err, KOPT_EUSAGE, "%s: no problem size or parameter is named '%.*s'",
+               w->b->kernel->path, KP_STR_FMT(name));
+    list_names(w->b->kernel, &names);
+    kp_err_hint(w->err, "%s", kp_buf_text(&names));
+    kp_buf_deinit(&names);
+    return st;
+}
+
+static kopt_status bind_size(struct binding *w, size_t index, struct kp_str text)
+{
+    const char *name = w->b->kernel->problem[index];
+    int64_t v = 0;
+    if (w->given[index])
+        return kp_err(w->err, KOPT_EUSAGE, "%s is given twice", name);
+    if (!kp_str_to_i64(text, &v) || v < 1) {
+        kopt_status st =
+            kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: a problem size is an integer of at least 1",
+                   name, KP_STR_FMT(text));
+        kp_err_hint(w->err, "for example %s=1024", name);
+        return st;
+    }
+    w->given[index] = true;
+    w->b->problem[index] = v;
+    return KOPT_OK;
+}
+
+/* Does the user's text mean this value? */
+static bool means(struct kp_str text, struct kp_value v)
+{
+    int64_t i = 0;
+    double f = 0;
+    int order = 1;
+    if (v.type == KP_STRING)
+        return kp_str_eq(text, v.as.s);
+    if (v.type == KP_BOOL && (kp_str_is(text, "true") || kp_str_is(text, "True")))
+        return v.as.b;
+    if (v.type == KP_BOOL && (kp_str_is(text, "false") || kp_str_is(text, "False")))
+        return !v.as.b;
+    struct kp_value other;
+    if (kp_str_to_i64(text, &i))
+        other = kp_int(i);
+    else if (kp_f64_from_text(text, &f))
+        other = kp_float(f);
+    else
+        return false;
+    return kp_value_compare(v, other, &order) && order == 0;
+}
+
+static kopt_status no_value(const struct binding *w, const struct kp_param *p,
+                            struct kp_str text)
+{
+    struct kp_buf list = KP_BUF_INIT(200);
+    kopt_status st = kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: the parameter has no such value",
+                            p->name, KP_STR_FMT(text));
+    for (uint32_t i = 0; i < p->n_values && list.failed == KOPT_OK; i++) {
+        kp_buf_adds(&list, i ? ", " : "");
+        kp_value_to_text(p->values[i], &list);
+    }
+    kp_err_hint(w->err, "its values: %s%s", kp_buf_text(&list),
+                list.failed == KOPT_OK ? "" : " ..");
+    kp_buf_deinit(&list);
+    return st;
+}
+
+/* Keep the values that `text` ("32,64") names, in the order of the file. */
+static kopt_status narrow(struct binding *w, size_t index, struct kp_str text)
+{
+    struct kp_param *p = &w->params[index];
+    if (w->narrowed[index])
+        return kp_err(w->err, KOPT_EUSAGE, "%s is given twice", p->name);
+    bool *keep = kp_calloc(p->n_values, sizeof(*keep));
+    struct kp_value *values = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*values));
+    kopt_status st = keep && values ? KOPT_OK : kp_err_nomem(w->err);
+    struct kp_str rest = text;
+    do {
+        struct kp_str one = kp_str_trim(kp_str_cut(rest, ',', &rest));
+        bool found = false;
+        for (uint32_t i = 0; st == KOPT_OK && i < p->n_values; i++) {
+            if (means(one, p->values[i]))
+                keep[i] = found = true;
+        }
+        if (st == KOPT_OK && !found)
+            st = no_value(w, p, one);
+    } while (st == KOPT_OK && rest.len > 0);
+    if (st == KOPT_OK) {
+        uint32_t n = 0;
+        int64_t default_index = -1;
+        for (uint32_t i = 0; i < p->n_values; i++) {
+            if (keep[i] && p->default_index == (int64_t)i)
+                default_index = n;
+            if (keep[i])
+                values[n++] = p->values[i];
+        }
+        p->values = values;
+        p->n_values = n;
+        p->default_index = default_index;
+        w->narrowed[index] = true;
+    }
+    kp_free(keep);
+    return st;
+}
+
+static kopt_status bind_text(struct binding *w, const char *text)
+{
+    const struct kp_kernel *k = w->b->kernel;
+    struct kp_str value;
+    struct kp_str name = kp_str_cut(kp_str_from(text), '=', &value);
+    if (name.len == strlen(text)) {
+        kopt_status st = kp_err(w->err, KOPT_EUSAGE, "'%s' is not NAME=VALUE", text);
+        kp_err_hint(w->err, "for example %s=1024", k->n_problem ? k->problem[0] : "N");
+        return st;
+    }
+    for (size_t i = 0; i < k->n_problem; i++) {
+        if (kp_str_is(name, k->problem[i]))
+            return bind_size(w, i, value);
+    }
+    for (size_t i = 0; i < k->n_params; i++) {
+        if (kp_str_is(name, k->params[i].name))
+            return narrow(w, i, value);
+    }
+    return unknown(w, name);
+}
+
+/* Defaults for what was not given; an error that names all that is missing. */
+static kopt_status complete(struct binding *w)
+{
+    const struct kp_kernel *k = w->b->kernel;
+    struct kp_buf missing = KP_BUF_INIT(200);
+    struct kp_buf example = KP_BUF_INIT(200);
+    for (size_t i = 0; i < k->n_problem; i++) {
+        if (!w->given[i] && k->has_problem_default[i]) {
+            w->b->problem[i] = k->problem_default[i];
+        } else if (!w->given[i]) {
+            kp_buf_addf(&missing, "%s%s", missing.len ? ", " : "", k->problem[i]);
+            kp_buf_addf(&example, " %s=1024", k->problem[i]);
+        }
+    }
+    kopt_status st = KOPT_OK;
+    if (missing.len > 0 || missing.failed != KOPT_OK) {
+        st = kp_err(w->err, KOPT_EUSAGE, "%s: the problem's size is missing: %s", k->path,
+                    kp_buf_text(&missing));
+        kp_err_hint(w->err, "for example%s", kp_buf_text(&example));
+    }
+    kp_buf_deinit(&example);
+    kp_buf_deinit(&missing);
+    return st;
+}
+
+static void fill_environment(struct binding *w, const struct kp_limits *limits)
+{
+    struct kp_bound *b = w->b;
+    kp_device_values(limits, b->values);
+    memset(b->known, 1, kp_device_slots());
+    for (size_t i = 0; i < b->kernel->n_problem; i++) {
+        int64_t slot = kp_scope_find(&b->kernel->scope, kp_str_from(b->kernel->problem[i]));
+        KP_CHECK(slot >= 0);
+        b->values[slot] = kp_int(b->problem[i]);
+        b->known[slot] = 1;
+    }
+}
+
+static kopt_status allocate(struct binding *w)
+{
+    struct kp_bound *b = w->b;
+    const struct kp_kernel *k = b->kernel;
+    b->problem = kp_arena_alloc(&b->arena, k->n_problem, sizeof(*b->problem));
+    b->values = kp_arena_alloc(&b->arena, k->n_slots, sizeof(*b->values));
+    b->known = kp_arena_alloc(&b->arena, k->n_slots, 1);
+    w->params = kp_arena_alloc(&b->arena, k->n_params, sizeof(*w->params));
+    w->given = kp_arena_alloc(&b->arena, k->n_problem, sizeof(bool));
+    w->narrowed = kp_arena_alloc(&b->arena, k->n_params, sizeof(bool));
+    if (b->arena.failed)
+        return kp_err_nomem(w->err);
+    for (size_t i = 0; i < k->n_params; i++)
+        w->params[i] = k->params[i];
+    return KOPT_OK;
+}
+
+kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
+                           size_t n_problem, const struct kp_limits *limits,
+                           struct kp_bound **out, kopt_error *err)
+{
+    *out = NULL;
+    struct kp_bound *b = kp_calloc(1, sizeof(*b));
+    if (!b)
+        return kp_err_nomem(err);
+    b->kernel = k;
+    b->arena = KP_ARENA_INIT(BOUND_ARENA_MAX);
+    struct binding w = {.b = b, .err = err};
+    kopt_status st = allocate(&w);
+    for (size_t i = 0; st == KOPT_OK && i < n_problem; i++)
+        st = bind_text(&w, problem[i]);
+    if (st == KOPT_OK)
+        st = complete(&w);
+    if (st == KOPT_OK) {
+        fill_environment(&w, limits);
+        b->desc = (struct kp_space_desc){.params = w.params,
+                                         .n_params = k->n_params,
+                                         .rules = k->rules,
+                                         .n_rules = k->n_rules,
+                                         .values = b->values,
+                                         .known = b->known,
+                                         .n_slots = k->n_slots};
+        st = kp_space_new(&b->desc, &b->space, err);
+    }
+    if (st == KOPT_OK)
+        *out = b;
+    else
+        kp_bound_free(b);
+    return st;
+}
+
+void kp_bound_free(struct kp_bound *b)
+{
+    if (!b)
+        return;
+    kp_space_free(b->space);
+    kp_arena_deinit(&b->arena);
+    kp_free(b);
+}
+
+void kp_bound_problem_json(const struct kp_bound *b, struct kp_buf *out)
+{
+    const struct kp_kernel *k = b->kernel;
+    const char *last = "";
+    kp_buf_addc(out, '{');
+    /* Selection by name: a handful of names at most, and nothing to allocate. */
+    for (size_t n = 0; n < k->n_problem; n++) {
+        size_t best = k->n_problem;
+        for (size_t i = 0; i < k->n_problem; i++) {
+            if (strcmp(k->problem[i], last) > 0 &&
+                (best == k->n_problem || strcmp(k->problem[i], k->problem[best]) < 0))
+                best = i;
+        }
+        last = k->problem[best];
+        kp_buf_adds(out, n ? "," : "");
+        kp_json_quote(kp_str_from(last), out);
+        kp_buf_addf(out, ":%" PRId64, b->problem[best]);
+    }
+    kp_buf_addc(out, '}');
+}
+
+bool kp_bound_default(const struct kp_bound *b, uint32_t *config)
+{
+    for (size_t i = 0; i < b->desc.n_params; i++) {
+        const struct kp_param *p = &b->desc.params[i];
+        config[i] = p->default_index >= 0 ? (uint32_t)p->default_index : (p->n_values - 1) / 2;
+    }
+    return kp_space_repair(b->space, config);
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/* The directives of a kernel file, read in four passes so that their order is free: what
+ * declares names; lets; what uses names; what uses arguments. Layer: space. */
+#include "base/alloc.h"
+#include "space/kernel_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading one line ---- */
+
+struct kp_token kp_line_peek(const struct kp_line *l)
+{
+    return kp_lex(l->whole.text, l->pos);
+}
+
+bool kp_line_at_end(const struct kp_line *l)
+{
+    return kp_line_peek(l).kind == KP_TOK_END;
+}
+
+struct kp_str kp_line_text(const struct kp_line *l, struct kp_token t)
+{
+    return (struct kp_str){l->whole.text.ptr + t.pos, t.end - t.pos};
+}
+
+bool kp_line_accept(struct kp_line *l, enum kp_tok kind)
+{
+    struct kp_token t = kp_line_peek(l);
+    if (t.kind != kind)
+        return false;
+    l->pos = t.end;
+    return true;
+}
+
+bool kp_line_word_is(const struct kp_line *l, const char *word)
+{
+    return kp_str_is(kp_line_text(l, kp_line_peek(l)), word);
+}
+
+bool kp_line_accept_word(struct kp_line *l, const char *word)
+{
+    if (!kp_line_word_is(l, word))
+        return false;
+    l->pos = kp_line_peek(l).end;
+    return true;
+}
+
+kopt_status kp_line_unexpected(const struct kp_line *l, const char *want)
+{
+    struct kp_token t = kp_line_peek(l);
+    struct kp_str found = kp_line_text(l, t);
+    int shown = found.len > 40 ? 40 : (int)found.len;
+    if (t.kind == KP_TOK_END)
+        return kp_piece_fail(l->b, &l->whole, t.pos, "%s expected, found the end of the line",
+                             want);
+    if (t.kind == KP_TOK_BAD)
+        return kp_piece_fail(l->b, &l->whole, t.pos, "'%.*s': %s", shown, found.ptr, t.bad);
+    return kp_piece_fail(l->b, &l->whole, t.pos, "%s expected, found '%.*s'", want, shown,
+                         found.ptr);
+}
+
+kopt_status kp_line_expect(struct kp_line *l, enum kp_tok kind, const char *want)
+{
+    return kp_line_accept(l, kind) ? KOPT_OK : kp_line_unexpected(l, want);
+}
+
+kopt_status kp_line_name(struct kp_line *l, const char *want, struct kp_str *out)
+{
+    struct kp_token t = kp_line_peek(l);
+    *out = kp_line_text(l, t);
+    if (t.kind != KP_TOK_NAME)
+        return kp_line_unexpected(l, want);
+    l->pos = t.end;
+    return KOPT_OK;
+}
+
+struct kp_piece kp_line_rest(const struct kp_line *l)
+{
+    struct kp_token t =
+        kp_line_peek(l); /* positions are those of what is there, not of blanks */
+    struct kp_piece rest = {{l->whole.text.ptr + t.pos, l->whole.text.len - t.pos},
+                            kp_source_at(&l->whole.where, l->whole.text, t.pos),
+                            l->beside};
+    return rest;
+}
+
+kopt_status kp_line_expr(struct kp_line *l, enum kp_names names, const struct kp_expr **out)
+{
+    size_t used = 0;
+    struct kp_piece rest = kp_line_rest(l);
+    kopt_status st = kp_builder_expr(l->b, &rest, names, out, &used);
+    l->pos = (size_t)(rest.text.ptr - l->whole.text.ptr) + used;
+    return st;
+}
+
+int kp_line_number(const struct kp_line *l)
+{
+    return l->whole.where.line;
+}
+
+static bool word_ends(struct kp_str s, size_t i)
+{
+    return i >= s.len || strchr(" \t\r\n\v\f", s.ptr[i]) != NULL ||
+           (s.ptr[i] == '\\' && i + 1 < s.len &&
+            (s.ptr[i + 1] == '\n' || s.ptr[i + 1] == '\r'));
+}
+
+kopt_status kp_line_path(struct kp_line *l, const char *want, const char **out)
+{
+    struct kp_token t = kp_line_peek(l);
+    *out = NULL;
+    if (t.kind == KP_TOK_END)
+        return kp_line_unexpected(l, want);
+    if (t.kind == KP_TOK_STRING) {
+        struct kp_str s;
+        if (!kp_lex_string(kp_line_text(l, t), &l->b->k->arena, &s))
+            return l->b->k->arena.failed ? kp_err_nomem(l->b->err)
+                                         : kp_piece_fail(l->b, &l->whole, t.pos,
+                                                         "only \\\\, \\' and \\\" may "
+                                                         "follow a backslash in a string");
+        l->pos = t.end;
+        return kp_builder_text(l->b, s, out);
+    }
+    size_t end = t.pos;
+    while (!word_ends(l->whole.text, end))
+        end++;
+    l->pos = end;
+    return kp_builder_text(l->b, (struct kp_str){l->whole.text.ptr + t.pos, end - t.pos}, out);
+}
+
+/* A new name and its slot at the reading position. */
+static kopt_status take_name(struct kp_line *l, const char *want, const char **name,
+                             uint32_t *slot)
+{
+    struct kp_str text;
+    uint32_t at = kp_line_peek(l).pos;
+    kopt_status st = kp_line_name(l, want, &text);
+    return st == KOPT_OK ? kp_builder_name(l->b, &l->whole, at, text, name, slot) : st;
+}
+
+/* ---- declarations ---- */
+
+static kopt_status directive_kernel(struct kp_line *l)
+{
+    struct kp_str name;
+    uint32_t at = kp_line_peek(l).pos;
+    kopt_status st = kp_line_name(l, "the kernel's name", &name);
+    if (st != KOPT_OK)
+        return st;
+    if (l->b->k->name)
+        return kp_piece_fail(l->b, &l->whole, at, "a second kernel: '%s' was named before",
+                             l->b->k->name);
+    return kp_builder_text(l->b, name, &l->b->k->name);
+}
+
+static kopt_status directive_lang(struct kp_line *l)
+{
+    if (kp_line_accept_word(l, "opencl"))
+        l->b->k->lang = KP_LANG_OPENCL;
+    else if (kp_line_accept_word(l, "cuda"))
+        l->b->k->lang = KP_LANG_CUDA;
+    else
+        return kp_line_unexpected(l, "'opencl' or 'cuda'");
+    return KOPT_OK;
+}
+
+static kopt_status constant_of(struct kp_line *l, struct kp_value *out)
+{
+    const struct kp_expr *e = NULL;
+    struct kp_env none = {NULL, NULL};
+    struct kp_eval_error why;
+    uint32_t at = kp_line_peek(l).pos;
+    kopt_status st = kp_line_expr(l, KP_NAMES_FIXED, &e);
+    if (st != KOPT_OK)
+        return st;
+    enum kp_outcome o = kp_expr_eval(e, &none, out, &why);
+    if (o == KP_EVAL_VALUE)
+        return KOPT_OK;
+    return kp_piece_fail(l->b, &l->whole, at, "%s",
+                         o == KP_EVAL_ERROR ? why.what : "a constant is needed here");
+}
+
+static kopt_status directive_problem(struct kp_line *l)
+{
+    while (!kp_line_at_end(l)) {
+        const char *name = NULL;
+        uint32_t slot = 0;
+        struct kp_value v = kp_int(0);
+        kopt_status st = take_name(l, "a problem name", &name, &slot);
+        bool given = st == KOPT_OK && kp_line_accept(l, KP_TOK_ASSIGN);
+        uint32_t at = kp_line_peek(l).pos;
+        if (given)
+            st = constant_of(l, &v);
+        if (st == KOPT_OK && given && (v.type != KP_INT || v.as.i < 1))
+            st = kp_piece_fail(l->b, &l->whole, at, "a size is an integer of at least 1");
+        struct kp_problem_name *p = st == KOPT_OK
+                                        ? kp_vec_push(l->b, &l->b->problem, sizeof(*p),
+                                                      KP_PARAMS_MAX, "problem names", &st)
+                                        : NULL;
+        if (!p)
+            return st;
+        *p = (struct kp_problem_name){name, given, v.as.i};
+        (void)kp_line_accept(l, KP_TOK_COMMA); /* commas may be left out */
+    }
+    return KOPT_OK;
+}
+
+static kopt_status directive_param(struct kp_line *l)
+{
+    do {
+        const char *name = NULL;
+        uint32_t slot = 0;
+        size_t used = 0;
+        kopt_status st = take_name(l, "a parameter's name", &name, &slot);
+        if (st != KOPT_OK)
+            return st;
+        struct kp_piece rest = kp_line_rest(l);
+        st = kp_builder_param(l->b, name, slot, &rest, &used);
+        if (st != KOPT_OK)
+            return st;
+        l->pos = (size_t)(rest.text.ptr - l->whole.text.ptr) + used;
+        (void)kp_line_accept(l, KP_TOK_COMMA); /* commas may be left out */
+    } while (!kp_line_at_end(l));
+    return KOPT_OK;
+}
+
+static kopt_status directive_prefix(struct kp_line *l)
+{
+    struct kp_str name;
+    kopt_status st = kp_line_name(l, "the beginning of macro names", &name);
+    if (st == KOPT_OK && memchr(name.ptr, '.', name.len))
+        st = kp_piece_fail(l->b, &l->whole, (size_t)(name.ptr - l->whole.text.ptr),
+                           "a macro's name has no point in it");
+    return st == KOPT_OK ? kp_builder_text(l->b, name, &l->b->k->macro_prefix) : st;
+}
+
+static kopt_status directive_flags(struct kp_line *l)
+{
+    kopt_status st = KOPT_OK;
+    do {
+        const char **flag =
+            kp_vec_push(l->b, &l->b->flags, sizeof(*flag), KP_KERNEL_ITEMS_MAX, "flags", &st);
+        if (flag)
+            st = kp_line_path(l, "a compiler option", flag);
+    } while (st == KOPT_OK && !kp_line_at_end(l));
+    return st;
+}
+
+static kopt_status directive_let(struct kp_line *l)
+{
+    struct kp_str text;
+    const char *name = NULL;
+    uint32_t slot = 0;
+    const struct kp_expr *e = NULL;
+    uint32_t at = kp_line_peek(l).pos;
+    kopt_status st = kp_line_name(l, "a name", &text);
+    if (st == KOPT_OK)
+        st = kp_line_expect(l, KP_TOK_ASSIGN, "'='");
+    if (st == KOPT_OK)
+        st = kp_line_expr(l, KP_NAMES_CONFIG, &e); /* the name is not in force in itself */
+    if (st == KOPT_OK)
+        st = kp_builder_name(l->b, &l->whole, at, text, &name, &slot);
+    return st == KOPT_OK ? kp_builder_let(l->b, name, slot, e, kp_line_number(l)) : st;
+}
+
+/* ---- uses ---- */
+
+static kopt_status no_such_value(struct kp_line *l, size_t at, const struct kp_param *p)
+{
+    struct kp_buf list = KP_BUF_INIT(200);
+    kopt_status st =
+        kp_piece_fail(l->b, &l->whole, at, "the parameter %s has no such value", p->name);
+    for (uint32_t i = 0; i < p->n_values && list.failed == KOPT_OK; i++) {
+        kp_buf_adds(&list, i ? ", " : "");
+        kp_value_to_text(p->values[i], &list);
+    }
+    kp_err_hint(l->b->err, "its values: %s%s", kp_buf_text(&list),
+                list.failed == KOPT_OK ? "" : " ..");
+    kp_buf_deinit(&list);
+    return st;
+}
+
+static kopt_status directive_default(struct kp_line *l)
+{
+    do {
+        struct kp_str name;
+        struct kp_value v = kp_int(0);
+        uint32_t at = kp_line_peek(l).pos;
+        kopt_status st = kp_line_name(l, "a parameter's name", &name);
+        if (st != KOPT_OK)
+            return st;
+        struct kp_param *p = kp_builder_find_param(l->b, name);
+        if (!p)
+            return kp_piece_fail(l->b, &l->whole, at, "no parameter is named '%.*s'",
+                                 KP_STR_FMT(name));
+        st = kp_line_expect(l, KP_TOK_ASSIGN, "'='");
+        at = kp_line_peek(l).pos;
+        if (st == KOPT_OK)
+            st = constant_of(l, &v);
+        if (st != KOPT_OK)
+            return st;
+        p->default_index = kp_param_find(p, v);
+        if (p->default_index < 0)
+            return no_such_value(l, at, p);
+        (void)kp_line_accept(l, KP_TOK_COMMA); /* commas may be left out */
+    } while (!kp_line_at_end(l));
+    return KOPT_OK;
+}
+
+static kopt_status directive_require(struct kp_line *l)
+{
+    const struct kp_expr *e = NULL;
+    const char *message = NULL;
+    struct kp_piece rest = kp_line_rest(l);
+    size_t used = 0;
+    kopt_status st = kp_builder_expr(l->b, &rest, KP_NAMES_CONFIG, &e, &used);
+    if (st != KOPT_OK)
+        return st;
+    l->pos = (size_t)(rest.text.ptr - l->whole.text.ptr) + used;
+    if (kp_line_accept(l, KP_TOK_COLON)) {
+        if (kp_line_peek(l).kind != KP_TOK_STRING)
+            return kp_line_unexpected(l, "a message in quotes");
+        st = kp_line_path(l, "a message in quotes", &message);
+    }
+    return st == KOPT_OK ? kp_builder_rule(l->b, &rest, used, e, message) : st;
+}
+
+kopt_status kp_line_triple(struct kp_line *l, enum kp_names names, const char *const stop[2],
+                           const struct kp_expr *out[3])
+{
+    size_t n = 0;
+    for (; n < 3 && !kp_line_at_end(l); n++) {
+        if (stop && (kp_line_word_is(l, stop[0]) || kp_line_word_is(l, stop[1])))
+            break;
+        kopt_status st = kp_line_expr(l, names, &out[n]);
+        if (st != KOPT_OK)
+            return st;
+        (void)kp_line_accept(l, KP_TOK_COMMA); /* commas may be left out */
+    }
+    return n > 0 ? KOPT_OK : kp_line_unexpected(l, "a size");
+}
+
+static kopt_status once(struct kp_line *l, int *line)
+{
+    if (*line)
+        return kp_piece_fail(l->b, &l->whole, 0, "given before, at line %d", *line);
+    *line = kp_line_number(l);
+    return KOPT_OK;
+}
+
+static kopt_status directive_block(struct kp_line *l)
+{
+    kopt_status st = once(l, &l->b->k->block_line);
+    return st == KOPT_OK ? kp_line_triple(l, KP_NAMES_CONFIG, NULL, l->b->k->block) : st;
+}
+
+static kopt_status directive_grid(struct kp_line *l)
+{
+    kopt_status st = once(l, &l->b->k->grid_line);
+    return st == KOPT_OK ? kp_line_triple(l, KP_NAMES_CONFIG, NULL, l->b->k->grid) : st;
+}
+
+static kopt_status directive_shared(struct kp_line *l)
+{
+    kopt_status st = once(l, &l->b->k->shared_line);
+    return st == KOPT_OK ? kp_line_expr(l, KP_NAMES_CONFIG, &l->b->k->shared) : st;
+}
+
+static kopt_status directive_metric(struct kp_line *l)
+{
+    struct kp_str name;
+    const struct kp_expr *e = NULL;
+    kopt_status st = kp_line_name(l, "a metric's name", &name);
+    if (st == KOPT_OK)
+        st = kp_line_expect(l, KP_TOK_ASSIGN, "'='");
+    if (st == KOPT_OK)
+        st = kp_line_expr(l, KP_NAMES_METRIC, &e);
+    if (st != KOPT_OK)
+        return st;
+    bool minimise = kp_line_accept_word(l, "min");
+    if (!minimise)
+        (void)kp_line_accept_word(l, "max"); /* the default */
+    struct kp_metric *m =
+        kp_vec_push(l->b, &l->b->metrics, sizeof(*m), KP_KERNEL_ITEMS_MAX, "metrics", &st);
+    if (!m)
+        return st;
+    *m = (struct kp_metric){NULL, e, !minimise, kp_line_number(l)};
+    return kp_builder_text(l->b, name, &m->name);
+}
+
+/* ---- the file ---- */
+
+static const struct directive {
+    const char *name;
+    int pass;
+    bool beside; /* takes expressions side by side */
+    kopt_status (*read)(struct kp_line *l);
+} DIRECTIVES[] = {
+    {"kernel", 1, false, directive_kernel},   {"lang", 1, false, directive_lang},
+    {"problem", 1, true, directive_problem},  {"param", 1, false, directive_param},
+    {"prefix", 1, false, directive_prefix},   {"flags", 1, false, directive_flags},
+    {"let", 2, false, directive_let},         {"default", 3, true, directive_default},
+    {"require", 3, false, directive_require}, {"block", 3, true, directive_block},
+    {"grid", 3, true, directive_grid},        {"shared", 3, false, directive_shared},
+    {"arg", 3, true, kp_directive_arg},       {"metric", 3, false, directive_metric},
+    {"check", 4, true, kp_directive_check},   {"reference", 4, true, kp_directive_reference},
+};
+
+enum { N_DIRECTIVES = sizeof(DIRECTIVES) / sizeof(DIRECTIVES[0]), PASSES = 4 };
+
+static kopt_status unknown_directive(struct kp_line *l, struct kp_str word)
+{
+    struct kp_scope_name names[N_DIRECTIVES];
+    struct kp_scope scope = {names, N_DIRECTIVES, N_DIRECTIVES};
+    for (size_t i = 0; i < N_DIRECTIVES; i++)
+        names[i] = (struct kp_scope_name){.name = DIRECTIVES[i].name};
+    const char *near = kp_scope_nearest(&scope, word);
+    kopt_status st = kp_line_unexpected(l, "a directive");
+    if (near)
+        kp_err_hint(l->b->err, "did you mean '%s'?", near);
+    else
+        kp_err_hint(l->b->err,
+                    "directives: kernel lang problem param default let require block "
+                    "grid shared arg check reference metric flags prefix");
+    return st;
+}
+
+static kopt_status read_line(struct kp_line *l, int pass)
+{
+    struct kp_str word = kp_line_text(l, kp_line_peek(l));
+    for (size_t i = 0; i < N_DIRECTIVES; i++) {
+        if (!kp_str_is(word, DIRECTIVES[i].name))
+            continue;
+        if (DIRECTIVES[i].pass != pass)
+            return KOPT_OK;
+        l->pos = kp_line_peek(l).end;
+        l->beside = DIRECTIVES[i].beside;
+        kopt_status st = DIRECTIVES[i].read(l);
+        if (st == KOPT_OK && !kp_line_at_end(l))
+            st = kp_line_unexpected(l, "the end of the line");
+        return st;
+    }
+    return pass == 1 ? unknown_directive(l, word) : KOPT_OK;
+}
+
+static kopt_status read_pass(struct kp_builder *b, int pass, size_t *n_lines)
+{
+    struct kp_pragma_scan scan = {0};
+    struct kp_pragma p;
+    struct kp_str source = b->k->source;
+    while (kp_pragma_next(source, &scan, &p)) {
+        struct kp_str text = {source.ptr + p.text, p.end - p.text};
+        const char *first_end = memchr(source.ptr + p.start, '\n', p.end - p.start);
+        struct kp_source_pos line = {b->k->path, source.ptr + p.start, 0, p.line, 1};
+        line.src_line_len =
+            (int)(first_end ? first_end - line.src_line : (ptrdiff_t)(p.end - p.start));
+        struct kp_str from_start = {source.ptr + p.start, p.end - p.start};
+        struct kp_line l = {
+            .b = b, .whole = {text, kp_source_at(&line, from_start, p.text - p.start), false}};
+        kopt_status st = read_line(&l, pass);
+        if (st != KOPT_OK)
+            return st;
+        ++*n_lines;
+    }
+    return KOPT_OK;
+}
+
+static kopt_status missing(struct kp_builder *b, const char *what, const char *example)
+{
+    kopt_status st =
+        kp_err(b->err, KOPT_EINPUT, "%s: no '#pragma kopt %s' line", b->k->path, what);
+    kp_err_hint(b->err, "add a line such as: #pragma kopt %s", example);
+    return st;
+}
+
+kopt_status kp_kernel_read_pragmas(struct kp_builder *b)
+{
+    for (int pass = 1; pass <= PASSES; pass++) {
+        size_t n_lines = 0;
+        kopt_status st = read_pass(b, pass, &n_lines);
+        if (st != KOPT_OK)
+            return st;
+        if (pass == 1 && !b->k->name)
+            return missing(b, "kernel",
+                           n_lines ? "kernel my_kernel"
+                                   : "kernel my_kernel (see docs/language.md)");
+    }
+    if (b->params.n == 0)
+        return missing(b, "param", "param BLOCK {32, 64, 128}");
+    if (!b->k->block[0])
+        return missing(b, "block", "block BLOCK");
+    if (!b->k->grid[0])
+        return missing(b, "grid", "grid ceildiv(N, BLOCK)");
+    return KOPT_OK;
+}
