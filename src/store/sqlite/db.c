@@ -139,10 +139,24 @@ static kopt_status unreadable(const struct kp_sqlite *s, int rc, int sys, kopt_e
     return KOPT_EIO;
 }
 
+/* The system's reason for an error of input or output; 0 = not known. What fails in a commit is
+ * a write to the log, whose own last error SQLite does not pass on. */
+static int system_reason(sqlite3 *db)
+{
+    sqlite3_file *log = NULL;
+    int e = db ? sqlite3_system_errno(db) : 0;
+    if (e == 0 && db &&
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, (void *)&log) ==
+            SQLITE_OK &&
+        log && log->pMethods)
+        (void)log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &e);
+    return e;
+}
+
 kopt_status kp_sqlite_error(const struct kp_sqlite *s, int rc, kopt_error *err)
 {
-    int sys = s->db ? sqlite3_system_errno(s->db) : 0;
     bool io = (rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN;
+    int sys = io ? system_reason(s->db) : 0;
     if (io && (sys == ENOSPC || sys == EDQUOT || sys == EFBIG))
         return full(s->path, err);
     if (rc == SQLITE_IOERR_NOMEM)
@@ -164,7 +178,7 @@ kopt_status kp_sqlite_error(const struct kp_sqlite *s, int rc, kopt_error *err)
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-        return unreadable(s, rc, io ? sys : 0, err);
+        return unreadable(s, rc, sys, err);
     case SQLITE_TOOBIG:
         return kp_err(err, KOPT_ERANGE, "%s: a text is too long to be stored", s->path);
     case SQLITE_CONSTRAINT:
@@ -282,6 +296,9 @@ static kopt_status look_at_file(const char *path, enum kp_store_mode mode, kopt_
     } else if (!S_ISREG(info.st_mode)) {
         st = kp_err(err, KOPT_EIO, "%s: not a regular file, so not a store", path);
         kp_err_hint(err, "give another path");
+    } else if (info.st_size == 1) {
+        st = not_a_store(path,
+                         err); /* SQLite takes one byte for none, and would write over it */
     }
     return st;
 }
@@ -323,8 +340,8 @@ static bool has_wal(const char *path)
 static const char settings[] =
     "PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
     "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
-    /* The log is copied into the file when it has 4000 pages (16 MiB): that is where the disk is
-     * waited for, and less often is cheaper for each result. It is cut back to 32 MiB. */
+    /* The log is copied into the file when it has 4000 pages (16 MiB): that is where the disk
+     * is waited for, and less often is cheaper for each result. It is cut back to 32 MiB. */
     "PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=33554432";
 
 /* A connection with its settings, after the first read of the file. */
