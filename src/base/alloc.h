@@ -17,7 +17,8 @@ char *kp_strndup(const char *s, size_t n) __attribute__((malloc));
 /* Release what any of the above returned; `p` may be NULL. */
 void kp_free(void *p);
 
-/* Fail the n-th allocation of this thread from now on (1 = the next); 0 turns it off. Tests only. */
+/* Fail the n-th allocation of this thread from now on (1 = the next); 0 turns it off. Tests
+ * only. */
 void kp_alloc_fail_at(long n);
 
 /* Make room for one more element in a growing array: *items holds *cap elements of `size`

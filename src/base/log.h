@@ -11,7 +11,7 @@ struct kp_log {
 };
 
 /* One line, without newline; `log` may be NULL. */
-__attribute__((format(printf, 3, 4))) void kp_log(const struct kp_log *log,
-                                                  enum kp_log_level level, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void
+kp_log(const struct kp_log *log, enum kp_log_level level, const char *fmt, ...);
 
 #endif
