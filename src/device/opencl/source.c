@@ -5,10 +5,13 @@
  * of quoting options has to be guessed, and PoCL's own headers come before them. A #line behind
  * them makes messages name the user's file and its lines. Includes are found because the build
  * happens in the source's folder: PoCL cannot take a folder with a space in its name. */
+#include "base/alloc.h"
 #include "device/opencl/cl.h"
+#include "os/file.h"
 
-#include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SOURCE_MAX = 64 << 20, OPTIONS_MAX = 64 << 10, FOLDER_MAX = 16 << 10 };
@@ -126,17 +129,31 @@ static void add_source(const struct kp_compile_job *job, struct kp_buf *out)
     kp_buf_addc(out, '\n');
 }
 
+/* The absolute path of the source's folder, since a process with another working directory may
+ * load the image. A folder that is not there holds no includes: nothing. */
+static kopt_status add_folder(const char *path, struct kp_buf *out, kopt_error *err)
+{
+    char whole[PATH_MAX];
+    if (!path)
+        return KOPT_OK;
+    char *folder = kp_path_dir(path);
+    if (!folder)
+        return kp_err_nomem(err);
+    if (realpath(folder, whole))
+        kp_buf_adds(out, whole);
+    kp_free(folder);
+    return KOPT_OK;
+}
+
 kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct kp_cl_text *out,
                             kopt_error *err)
 {
     *out = (struct kp_cl_text){KP_BUF_INIT(SOURCE_MAX), KP_BUF_INIT(OPTIONS_MAX),
                                KP_BUF_INIT(FOLDER_MAX)};
-    const char *slash = job->path ? strrchr(job->path, '/') : NULL;
-    if (slash)
-        kp_buf_add(&out->folder, job->path,
-                   slash == job->path ? 1 : (size_t)(slash - job->path));
+    kopt_status st = add_folder(job->path, &out->folder, err);
     add_line_mark(&out->source, MACROS);
-    kopt_status st = add_options(job, pocl, out, err);
+    if (st == KOPT_OK)
+        st = add_options(job, pocl, out, err);
     for (size_t i = 0; i < job->n_macros && st == KOPT_OK; i++)
         st = add_define(&out->source, job->macros[i], err);
     if (st == KOPT_OK) {
