@@ -73,7 +73,8 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_space_sample(const kopt_space *s, uint64
  * Errors: KOPT_EUSAGE (unknown name or value, one missing). */
 KOPT_API KOPT_MUST_USE kopt_status kopt_space_config(const kopt_space *s, const char *text,
                                                      uint32_t *config, kopt_error *err);
-/* "BM=64,BN=32"; truncated to fit, always terminated; returns the length it wants. */
+/* "BM=64,BN=32"; truncated to fit, always terminated; returns the length it wants; "" where an
+ * index is out of range. */
 KOPT_API size_t kopt_space_config_text(const kopt_space *s, const uint32_t *config, char *out,
                                        size_t bytes);
 /* The same as a JSON object with sorted names. */

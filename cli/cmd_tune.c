@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* kopt tune: search a kernel's parameters by measurement. */
+#include "cli/cmds.h"
+#include "cli/mem.h"
+#include "cli/paths.h"
+#include "cli/target.h"
+#include "cli/tune_opts.h"
+#include "cli/tune_view.h"
+#include "cli/units.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- signals
+ * ---------------------------------------------------------------------------------- */
+
+/* What the handler needs; there is one session in the program. */
+static kopt_tuner *volatile running;
+static volatile sig_atomic_t signals;
+static volatile sig_atomic_t silent;
+
+static void on_signal(int number)
+{
+    static const char first[] =
+        "\nkopt: stopping, and keeping what was measured; once more to exit at once\n";
+    (void)number;
+    if (signals) {
+        (void)!write(STDERR_FILENO, "\n", 1);
+        _exit(CLI_EXIT_INTERRUPTED);
+    }
+    signals = 1;
+    kopt_tuner *t = running;
+    if (t)
+        kopt_tuner_stop(t);
+    if (!silent)
+        (void)!write(STDERR_FILENO, first, sizeof(first) - 1);
+}
+
+static void catch_signals(const struct cli *c)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    (void)sigemptyset(&action.sa_mask);
+    silent = c->verbosity < 0;
+    signals = 0;
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
+}
+
+/* --- the session
+ * ------------------------------------------------------------------------------ */
+
+static void fill(kopt_tune_options *to, const struct cli_tune_options *o, struct cli *c,
+                 const struct cli_target *t, const char *store)
+{
+    kopt_tune_options_init(to);
+    to->kernel = t->file;
+    to->problem = t->problem;
+    to->n_problem = t->n_problem;
+    to->device = o->device;
+    to->store = store;
+    to->strategy = o->strategy;
+    to->command = c->line;
+    to->seed = (uint64_t)o->seed;
+    to->max_evaluations = o->budget.evaluations;
+    to->max_fraction = o->budget.fraction;
+    to->max_seconds = o->budget.seconds;
+    to->compilers = (unsigned)o->compilers;
+    to->compile_timeout_s = o->compile_timeout;
+    to->launch_timeout_s = o->launch_timeout;
+    to->min_samples = o->samples.min;
+    to->max_samples = o->samples.max;
+    to->precision = o->precision;
+    to->flush = o->flush ? 0 : -1;
+    to->flush_bytes = o->flush_bytes;
+    to->check = o->check ? 0 : -1;
+    to->fresh = o->fresh;
+    to->race = (unsigned)o->race;
+    to->memory_bytes = o->memory_bytes;
+}
+
+/* What to say below the report, and the exit code. */
+static int conclude(struct cli *c, struct cli_tune_view *v, kopt_status st,
+                    const kopt_tune_report *r, kopt_error *err)
+{
+    char text[CLI_NUM];
+    if (signals) {
+        if (v->store[0])
+            cli_note(c,
+                     "interrupted: %s results are in %s; the same command goes on from there",
+                     cli_count(r ? (double)r->progress.done : NAN, text), v->store);
+        else
+            cli_note(c, "interrupted: nothing was saved, since there is no store");
+        return CLI_EXIT_INTERRUPTED;
+    }
+    if (st == KOPT_OK)
+        return CLI_EXIT_DONE;
+    if (st == KOPT_EFAILED && r && r->subject && !err->hint[0])
+        (void)snprintf(err->hint, sizeof(err->hint), "kopt store failures %lld shows why",
+                       (long long)r->subject);
+    return cli_fail(c, err);
+}
+
+static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view *v)
+{
+    kopt_tuner *tuner = NULL;
+    const kopt_tune_report *report = NULL;
+    kopt_error err = {0};
+    catch_signals(c);
+    kopt_status st = kopt_tuner_new(to, &tuner, &err);
+    if (st != KOPT_OK) {
+        cli_progress_clear(&v->progress);
+        return signals ? CLI_EXIT_INTERRUPTED : cli_fail(c, &err);
+    }
+    running = tuner;
+    if (signals) /* it came while the session was being set up */
+        kopt_tuner_stop(tuner);
+    st = kopt_tuner_run(tuner, &report, &err);
+    running = NULL;
+    cli_progress_clear(&v->progress);
+    if (report && v->json)
+        cli_tune_report_json(v, report);
+    else if (report)
+        cli_tune_report(v, report);
+    (void)fflush(stdout);
+    int code = conclude(c, v, st, report, &err);
+    kopt_tuner_free(tuner);
+    return code;
+}
+
+static int run(struct cli *c, const struct cli_args *args, const void *options)
+{
+    const struct cli_tune_options *o = options;
+    struct cli_target t;
+    char *store = NULL;
+    kopt_error err;
+    if (o->store && o->no_store)
+        return cli_usage(c, "--store and --no-store exclude each other");
+    if (o->resume && (o->fresh || o->no_store))
+        return cli_usage(c, "--resume and %s exclude each other",
+                         o->fresh ? "--fresh" : "--no-store");
+    int code = cli_target_get(c, args, &t);
+    if (code == 0 && !o->no_store) {
+        store = cli_store_path(c, o->store);
+        if (!store)
+            code = CLI_EXIT_ENVIRONMENT;
+        else if (!o->store && cli_make_folders(store, &err) != KOPT_OK)
+            code = cli_fail(c, &err);
+    }
+    if (code == 0) {
+        kopt_tune_options to;
+        struct cli_tune_view view;
+        cli_tune_view_init(&view, c, o->json);
+        fill(&to, o, c, &t, store);
+        to.callbacks = cli_tune_view_callbacks(&view);
+        code = tune(c, &to, &view);
+    }
+    free(store);
+    free((void *)t.problem);
+    return code;
+}
+
+/* --help: the strategies of this library. */
+static void more(struct cli *c)
+{
+    const char *name;
+    const char *summary = "";
+    size_t widest = 0;
+    for (size_t i = 0; (name = kopt_strategy(i, NULL)) != NULL; i++)
+        if (strlen(name) > widest)
+            widest = strlen(name);
+    cli_print(c, "%sStrategies:%s\n", cli_on(&c->out, CLI_BOLD), cli_off(&c->out, CLI_BOLD));
+    for (size_t i = 0; (name = kopt_strategy(i, &summary)) != NULL; i++)
+        cli_print(c, "  %-*s  %s\n", (int)widest, name, summary ? summary : "");
+    cli_print(c, "\n");
+}
+
+static const struct cli_example examples[] = {
+    {"tune gemm.cl M=512 N=512 K=512", "on the first device that fits, results in the store"},
+    {"tune gemm.cu M=4096 N=4096 K=4096 --budget 10m", "for ten minutes at most"},
+    {"tune gemm.cu M=4096 N=4096 K=4096 --budget 25% --seed 7 --strategy random",
+     "a quarter of the space, drawn at random"},
+    {"tune gemm.cu M=4096 N=4096 K=4096 BM=64,128", "with one parameter narrowed"},
+    {"tune gemm.cl M=512 N=512 K=512 --json | jq -c 'select(.type==\"report\").best.config'",
+     "the best configuration, for a script"},
+};
+
+const struct cli_command cli_cmd_tune = {
+    .name = "tune",
+    .summary = "search a kernel's parameters by measurement",
+    .args = "FILE NAME=VALUE..",
+    .about =
+        "FILE is a kernel file (CUDA C or OpenCL C with #pragma kopt lines) or a T1 JSON file. "
+        "NAME=VALUE gives each size of the problem; NAME=VALUE,VALUE narrows a parameter.\n\n"
+        "Every configuration is compiled and run in a process of its own, checked against the "
+        "kernel's reference, and written to the store. What is there already is not measured "
+        "again: run the same command to go on after a stop, or with a larger budget. The default "
+        "configuration is tried first; the best few meet again in a final, interleaved race.\n\n"
+        "Ctrl-C stops and keeps everything; once more exits at once.",
+    .opts = cli_tune_opts,
+    .n_opts = CLI_TUNE_N_OPTS,
+    .examples = examples,
+    .n_examples = CLI_LEN(examples),
+    .defaults = &cli_tune_defaults,
+    .options_bytes = sizeof(struct cli_tune_options),
+    .complete = CLI_COMPLETE_KERNEL,
+    .run = run,
+    .more = more,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/results.h"
+#include "cli/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *cli_config_words(const char *json)
+{
+    struct cli_text t = {0};
+    kopt_pair p;
+    cli_text_adds(&t, "");
+    while (kopt_pair_next(&json, &p))
+        cli_text_addf(&t, "%s%.*s=%.*s", t.len ? " " : "", (int)p.name_bytes, p.name,
+                      (int)p.value_bytes, p.value);
+    return t.ptr;
+}
+
+char *cli_config_spaced(const char *text)
+{
+    char *copy = cli_strdup(text);
+    for (char *p = copy; *p; p++)
+        if (*p == ',')
+            *p = ' ';
+    return copy;
+}
+
+const char *cli_spread(const kopt_result *r, char out[CLI_NUM])
+{
+    return cli_percent((r->high_ns - r->low_ns) / 2 / r->median_ns, out);
+}
+
+void cli_json_result(struct cli_json *j, const kopt_result *r, bool all)
+{
+    if (r->id)
+        cli_json_int(j, "id", r->id);
+    cli_json_raw(j, "config", r->config);
+    cli_json_str(j, "outcome", kopt_outcome_name(r->outcome));
+    cli_json_str(j, "message", r->message && r->message[0] ? r->message : NULL);
+    cli_json_num(j, "median_ns", r->median_ns);
+    cli_json_num(j, "low_ns", r->low_ns);
+    cli_json_num(j, "high_ns", r->high_ns);
+    cli_json_u64(j, "samples", r->n_times);
+    cli_json_bool(j, "dropped", r->dropped != 0);
+    cli_json_bool(j, "from_store", r->from_store != 0);
+    cli_json_bool(j, "race", r->race != 0);
+    cli_json_num(j, "compile_ns", r->compile_ns);
+    cli_json_num(j, "device_ns", r->device_ns);
+    cli_json_known(j, "registers", r->registers);
+    cli_json_known(j, "shared_bytes", r->shared_bytes);
+    cli_json_known(j, "local_bytes", r->local_bytes);
+    cli_json_num(j, "max_error", r->max_error);
+    cli_json_num(j, "power_w", r->power_w);
+    cli_json_num(j, "energy_j", r->energy_j);
+    cli_json_num(j, "sm_mhz", r->sm_mhz);
+    cli_json_num(j, "temp_c", r->temp_c);
+    cli_json_int(j, "wall_us", r->wall_us);
+    if (!all)
+        return;
+    cli_json_open(j, "times_ns", '[');
+    for (uint32_t i = 0; r->times_ns && i < r->n_times; i++)
+        cli_json_num(j, NULL, r->times_ns[i]);
+    cli_json_close(j, ']');
+    cli_json_str(j, "log", r->log);
+}
+
+enum cli_style cli_outcome_style(kopt_outcome o)
+{
+    if (o == KOPT_OUT_OK)
+        return CLI_GREEN;
+    return o == KOPT_OUT_INTERRUPTED ? CLI_YELLOW : CLI_RED;
+}
+
+struct cli_names cli_names_of(const char *json)
+{
+    struct cli_names n = {0};
+    size_t cap = 0;
+    kopt_pair p;
+    while (kopt_pair_next(&json, &p)) {
+        n.names = cli_grow(n.names, &cap, n.n, sizeof(*n.names));
+        n.names[n.n++] = cli_strf("%.*s", (int)p.name_bytes, p.name);
+    }
+    return n;
+}
+
+void cli_names_free(struct cli_names *n)
+{
+    for (size_t i = 0; i < n->n; i++)
+        free(n->names[i]);
+    free(n->names);
+    *n = (struct cli_names){0};
+}

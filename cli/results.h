@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Showing measurements: shared by tune and store. */
+#ifndef CLI_RESULTS_H
+#define CLI_RESULTS_H
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/units.h"
+
+/* "BM=64 BN=32" of {"BM":64,"BN":32}; the caller frees it. */
+char *cli_config_words(const char *json);
+/* The same of "BM=64,BN=32". */
+char *cli_config_spaced(const char *text);
+
+/* Half the width of the interval over the median, "0.3 %"; "-" when it is not known. */
+const char *cli_spread(const kopt_result *r, char out[CLI_NUM]);
+
+/* Members of a result's JSON object; with samples and log where `all`. */
+void cli_json_result(struct cli_json *j, const kopt_result *r, bool all);
+
+/* "ok" in green, failures in red. */
+enum cli_style cli_outcome_style(kopt_outcome o);
+
+/* Tables with one column for each parameter. */
+struct cli_names {
+    char **names;
+    size_t n;
+};
+/* The names of a configuration or problem. */
+struct cli_names cli_names_of(const char *json);
+void cli_names_free(struct cli_names *n);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the commands under kopt store. */
+#ifndef CLI_STORE_H
+#define CLI_STORE_H
+
+#include "cli/cmds.h"
+#include "cli/results.h"
+
+/* Every one of them begins with these. */
+struct cli_store_common {
+    const char *store;
+    bool json;
+};
+
+#define CLI_STORE_OPTS                                                                       \
+    {.name = "store",                                                                        \
+     .kind = CLI_TEXT,                                                                       \
+     .arg = "PATH",                                                                          \
+     .offset = offsetof(struct cli_store_common, store),                                     \
+     .complete = CLI_COMPLETE_FILE,                                                          \
+     .help = "the file; $KOPT_STORE, else ~/.local/share/kopt/kopt.db unless "               \
+             "given"},                                                                       \
+    {                                                                                        \
+        .name = "json", .kind = CLI_FLAG, .offset = offsetof(struct cli_store_common, json), \
+        .help = "one JSON object a line"                                                     \
+    }
+
+/* Open for reading. Returns NULL after a message, with the exit code in *code. */
+kopt_store *cli_store_read(struct cli *c, const struct cli_store_common *o, int *code);
+
+/* A subject that outlives the visit. */
+struct cli_subject {
+    kopt_subject s; /* its strings are owned */
+};
+void cli_subject_copy(struct cli_subject *to, const kopt_subject *from);
+void cli_subject_free(struct cli_subject *s);
+
+struct cli_subjects {
+    struct cli_subject *items;
+    size_t n;
+    size_t cap;
+};
+void cli_subjects_free(struct cli_subjects *l);
+/* Those of a kernel (NULL = any) whose problem has every NAME=VALUE of `pairs`; newest first.
+ */
+kopt_status cli_subjects_get(kopt_store *s, const char *kernel, const char *const *pairs,
+                             size_t n_pairs, struct cli_subjects *out, kopt_error *err);
+
+/* The subject that "ID" or "KERNEL [NAME=VALUE..]" means; the newest where there are several,
+ * which a note says. Returns 0 or the exit code after a message. */
+int cli_subject_find(struct cli *c, kopt_store *s, const struct cli_args *args,
+                     struct cli_subject *out);
+
+/* "gemm M=512 N=512 on NVIDIA H200"; the caller frees it. */
+char *cli_subject_title(const kopt_subject *s);
+
+/* A whole number on the command line. Returns 0 or the exit code. */
+int cli_id(struct cli *c, const char *word, const char *what, int64_t *out);
+
+/* Results that outlive the visit. */
+struct cli_rows {
+    kopt_result *items; /* strings and samples are owned */
+    int64_t *runs;
+    int64_t *subjects;
+    size_t n;
+    size_t cap;
+    size_t cap_runs;
+    size_t cap_subjects;
+};
+kopt_status cli_rows_get(kopt_store *s, const kopt_result_filter *f, struct cli_rows *out,
+                         kopt_error *err);
+/* A kopt_store_results() visitor; user: struct cli_rows. */
+int cli_rows_add(void *user, const kopt_result *r, int64_t subject, int64_t run);
+void cli_rows_free(struct cli_rows *rows);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/tune_opts.h"
+#include "cli/mem.h"
+#include "cli/units.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double EVALUATIONS_MAX = 1e15;
+static const double SECONDS_MAX = 366.0 * 86400;
+
+__attribute__((format(printf, 3, 4))) static bool wrong(char *why, size_t bytes,
+                                                        const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, bytes, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+/* --- budget
+ * ----------------------------------------------------------------------------------- */
+
+static bool budget_percent(const char *word, struct cli_budget *b, char *why, size_t bytes)
+{
+    double share = 0;
+    if (!cli_parse_number(word, &share))
+        return wrong(why, bytes, "'%s' is no share such as 25%%", word);
+    if (!(share > 0 && share <= 1))
+        return wrong(why, bytes,
+                     "%s is out of range, a share is more than 0%% and at most 100%%", word);
+    b->fraction = share;
+    return true;
+}
+
+static bool budget_count(const char *word, struct cli_budget *b, char *why, size_t bytes)
+{
+    int64_t n = 0;
+    if (!cli_parse_int(word, &n))
+        return wrong(why, bytes,
+                     "%s is no whole number of evaluations; a share is written 25%%", word);
+    if (n < 1 || (double)n > EVALUATIONS_MAX)
+        return wrong(why, bytes, "%s is out of range, at least 1 evaluation is needed", word);
+    b->evaluations = (uint64_t)n;
+    return true;
+}
+
+static bool budget_time(const char *word, struct cli_budget *b, char *why, size_t bytes)
+{
+    double seconds = 0;
+    if (!cli_parse_seconds(word, &seconds))
+        return wrong(
+            why, bytes,
+            "'%s' is neither a number of evaluations (200), nor a time (60s, 10m, 2h), "
+            "nor a share of the space (25%%)",
+            word);
+    if (!(seconds > 0 && seconds <= SECONDS_MAX))
+        return wrong(why, bytes, "%s is out of range, a time is more than 0 and at most a year",
+                     word);
+    b->seconds = seconds;
+    return true;
+}
+
+static bool budget_word(const char *word, struct cli_budget *b, char *why, size_t bytes)
+{
+    size_t n = strlen(word);
+    if (n && word[n - 1] == '%')
+        return budget_percent(word, b, why, bytes);
+    if (n && strspn(word, "0123456789.+-eE") == n)
+        return budget_count(word, b, why, bytes);
+    return budget_time(word, b, why, bytes);
+}
+
+bool cli_parse_budget(const char *value, void *field, char *why, size_t bytes)
+{
+    char *copy = cli_strdup(value);
+    bool ok = true;
+    char *word = copy;
+    while (ok && word) {
+        char *comma = strchr(word, ',');
+        if (comma)
+            *comma = '\0';
+        ok = budget_word(word, field, why, bytes);
+        word = comma ? comma + 1 : NULL;
+    }
+    free(copy);
+    return ok;
+}
+
+/* --- samples and sizes
+ * ------------------------------------------------------------------------ */
+
+static bool sample_number(const char *s, size_t n, int64_t *out)
+{
+    char text[16];
+    if (n == 0 || n >= sizeof(text))
+        return false;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)n, s);
+    return cli_parse_int(text, out) && *out >= 1 && *out <= 10000;
+}
+
+bool cli_parse_samples(const char *value, void *field, char *why, size_t bytes)
+{
+    struct cli_samples *out = field;
+    const char *dots = strstr(value, "..");
+    size_t n = dots ? (size_t)(dots - value) : strlen(value);
+    int64_t min = 0;
+    int64_t max = 0;
+    bool ok = sample_number(value, n, &min);
+    if (dots)
+        ok = ok && sample_number(dots + 2, strlen(dots + 2), &max);
+    else
+        max = min;
+    if (!ok)
+        return wrong(why, bytes, "'%s' is not MIN..MAX with numbers from 1 to 10000", value);
+    if (min > max)
+        return wrong(why, bytes, "%s: the smaller number comes first", value);
+    out->min = (unsigned)min;
+    out->max = (unsigned)max;
+    return true;
+}
+
+bool cli_parse_size(const char *value, void *field, char *why, size_t bytes)
+{
+    static const struct {
+        const char *name;
+        int shift;
+    } units[] = {{"", 0},     {"B", 0},  {"K", 10},   {"KiB", 10}, {"M", 20},
+                 {"MiB", 20}, {"G", 30}, {"GiB", 30}, {"T", 40},   {"TiB", 40}};
+    size_t digits = strspn(value, "0123456789.");
+    char number[32];
+    double v = 0;
+    bool ok = digits > 0 && digits < sizeof(number);
+    if (ok) {
+        (void)snprintf(number, sizeof(number), "%.*s", (int)digits, value);
+        ok = cli_parse_number(number, &v);
+    }
+    int shift = -1;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (strcmp(value + digits, units[i].name) == 0)
+            shift = units[i].shift;
+    if (!ok || shift < 0)
+        return wrong(why, bytes, "'%s' is no size such as 64MiB or 4G", value);
+    v = ldexp(v, shift);
+    if (v < 1 || v > 9e18)
+        return wrong(why, bytes, "%s is out of range", value);
+    *(int64_t *)field = (int64_t)v;
+    return true;
+}
+
+/* --- the table
+ * -------------------------------------------------------------------------------- */
+
+const struct cli_tune_options cli_tune_defaults = {.seed = 1, .flush = true, .check = true};
+
+#define AT(field) offsetof(struct cli_tune_options, field)
+
+const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
+    {.name = "device",
+     .letter = 'd',
+     .kind = CLI_TEXT,
+     .arg = "ID",
+     .offset = AT(device),
+     .complete = CLI_COMPLETE_DEVICE,
+     .help = "where to run, as kopt devices lists them; the first that fits the kernel unless "
+             "given",
+     .group = "Where"},
+    {.name = "store",
+     .kind = CLI_TEXT,
+     .arg = "PATH",
+     .offset = AT(store),
+     .complete = CLI_COMPLETE_FILE,
+     .help = "file that keeps every measurement; $KOPT_STORE, else "
+             "~/.local/share/kopt/kopt.db unless given"},
+    {.name = "no-store", .kind = CLI_FLAG, .offset = AT(no_store), .help = "keep nothing"},
+    {.name = "resume",
+     .kind = CLI_FLAG,
+     .offset = AT(resume),
+     .help = "go on from what the store has; this is what happens without it, too"},
+    {.name = "fresh",
+     .kind = CLI_FLAG,
+     .offset = AT(fresh),
+     .help = "measure again what the store already has"},
+    {.name = "budget",
+     .letter = 'b',
+     .kind = CLI_CUSTOM,
+     .arg = "B",
+     .offset = AT(budget),
+     .parse = cli_parse_budget,
+     .help =
+         "when to stop: 200 (evaluations), 60s, 10m, 2h, 25% (of the valid configurations), "
+         "or several with commas, whichever comes first; all of a space of up to 1,000 "
+         "configurations, else 1,000, unless given",
+     .group = "Search"},
+    {.name = "strategy",
+     .letter = 's',
+     .kind = CLI_TEXT,
+     .arg = "NAME",
+     .offset = AT(strategy),
+     .complete = CLI_COMPLETE_STRATEGY,
+     .help = "how to search, see below; chosen by the size of the space unless given"},
+    {.name = "seed",
+     .kind = CLI_INT,
+     .arg = "S",
+     .min = 1,
+     .max = 9e18,
+     .offset = AT(seed),
+     .help = "of the search and of the input data; 1 unless given"},
+    {.name = "race",
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 100,
+     .offset = AT(race),
+     .help = "configurations in the final race; 5 unless given"},
+    {.name = "samples",
+     .kind = CLI_CUSTOM,
+     .arg = "MIN..MAX",
+     .offset = AT(samples),
+     .parse = cli_parse_samples,
+     .help = "timed launches of a configuration; 7..50 unless given",
+     .group = "Measuring"},
+    {.name = "precision",
+     .kind = CLI_NUMBER,
+     .arg = "P",
+     .min = 1e-5,
+     .max = 1,
+     .offset = AT(precision),
+     .help =
+         "stop sampling when the median is known to this share, 0.01 or 1%; 1% unless given"},
+    {.name = "flush",
+     .kind = CLI_FLAG,
+     .offset = AT(flush),
+     .negatable = true,
+     .shown_negated = true,
+     .help = "leave the caches warm between launches"},
+    {.name = "flush-bytes",
+     .kind = CLI_CUSTOM,
+     .arg = "SIZE",
+     .offset = AT(flush_bytes),
+     .parse = cli_parse_size,
+     .help = "how much to write between launches to flush the caches; from the device unless "
+             "given"},
+    {.name = "check",
+     .kind = CLI_FLAG,
+     .offset = AT(check),
+     .negatable = true,
+     .shown_negated = true,
+     .help = "do not compare results with the reference"},
+    {.name = "compilers",
+     .letter = 'j',
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 128,
+     .offset = AT(compilers),
+     .help = "compile workers; one for each core unless given",
+     .group = "Limits"},
+    {.name = "compile-timeout",
+     .kind = CLI_SECONDS,
+     .arg = "T",
+     .min = 0.1,
+     .max = 86400,
+     .offset = AT(compile_timeout),
+     .help = "end a compiler after this time; 2m unless given"},
+    {.name = "launch-timeout",
+     .kind = CLI_SECONDS,
+     .arg = "T",
+     .min = 0.01,
+     .max = 86400,
+     .offset = AT(launch_timeout),
+     .help =
+         "end a kernel after this time; 10s, or 20 times the default configuration's if that "
+         "is longer, unless given"},
+    {.name = "memory",
+     .kind = CLI_CUSTOM,
+     .arg = "SIZE",
+     .offset = AT(memory_bytes),
+     .parse = cli_parse_size,
+     .help = "device memory to use at most, 4G; all that is free unless given"},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .offset = AT(json),
+     .help = "one JSON object a line: type start, then result for each, then report",
+     .group = "Output"},
+};

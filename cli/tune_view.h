@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What kopt tune shows while it works and at its end. */
+#ifndef CLI_TUNE_VIEW_H
+#define CLI_TUNE_VIEW_H
+
+#include "cli/cli.h"
+
+enum { CLI_EXAMPLE_BYTES = 320 };
+
+struct cli_tune_view {
+    struct cli *c;
+    bool json;
+    struct cli_progress progress;
+    /* copied from the start */
+    char kernel[128];
+    char problem[512];
+    char device[64];
+    char device_name[160];
+    char store[512];
+    uint64_t budget;
+    uint64_t valid;
+    unsigned compilers;
+    /* one example for each kind of failure */
+    char messages[KOPT_OUT_COUNT][CLI_EXAMPLE_BYTES];
+    char configs[KOPT_OUT_COUNT][CLI_EXAMPLE_BYTES];
+};
+
+void cli_tune_view_init(struct cli_tune_view *v, struct cli *c, bool json);
+kopt_tune_callbacks cli_tune_view_callbacks(struct cli_tune_view *v);
+
+/* The result, as text or as the last JSON line (tune_report.c). */
+void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r);
+void cli_tune_report_json(struct cli_tune_view *v, const kopt_tune_report *r);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The numbers of a device that a kernel's rules use. Layer: api. */
+#ifndef KP_API_LIMITS_H
+#define KP_API_LIMITS_H
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "space/kernel.h"
+
+/* Does any rule (through lets, too) use a name of `device.`? Errors: KOPT_ENOMEM. */
+kopt_status kp_limits_used(const struct kp_kernel *k, bool *used, kopt_error *err);
+
+/* Those of a device: "cuda:0", or NULL for the first that fits the kernel's language.
+ * Errors: KOPT_EENV (no such device, driver missing), KOPT_EUSAGE (no id), those of
+ * kp_lab_probe(). Blocks: asks the driver in a process of its own, up to seconds. */
+kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
+                                struct kp_limits *out, kopt_error *err);
+
+/* From texts "max_threads=1024". Errors: KOPT_EUSAGE (unknown, repeated, not positive, or one
+ * that a rule uses is missing). */
+kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *const *texts, size_t n,
+                              struct kp_limits *out, kopt_error *err);
+
+#endif
