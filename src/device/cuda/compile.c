@@ -33,8 +33,7 @@ struct compiler {
     char version[32];
 };
 
-/* --- opening -------------------------------------------------------------------------------
- */
+/* --- opening --------------------------------------------------------------------------- */
 
 static kopt_status arch_of_device(int index, const struct kp_log *log, char out[ARCH_BYTES],
                                   kopt_error *err)
@@ -134,8 +133,7 @@ const char *kp_cuda_compiler_version(const struct kp_compiler *base)
     return c->version;
 }
 
-/* --- the text that is compiled -------------------------------------------------------------
- */
+/* --- the text that is compiled --------------------------------------------------------- */
 
 static bool is_word(char ch, bool first)
 {
@@ -152,6 +150,7 @@ static kopt_status add_macro(const char *macro, struct kp_buf *text, kopt_error 
     bool named = n > 0;
     if (macro[n] == '(') {
         n += strcspn(macro + n, ")");
+        named = named && macro[n] == ')';
         n += macro[n] == ')';
     }
     if (!named || (macro[n] != '=' && macro[n] != 0) || strpbrk(macro, "\r\n"))
@@ -184,8 +183,7 @@ static kopt_status build_text(const struct kp_compile_job *job, struct kp_buf *t
     return kp_buf_status(text, err);
 }
 
-/* --- one run of the compiler ---------------------------------------------------------------
- */
+/* --- one run of the compiler ----------------------------------------------------------- */
 
 struct work {
     struct compiler *c;

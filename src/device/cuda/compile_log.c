@@ -63,8 +63,7 @@ static struct kp_str cut_line(struct kp_str *rest)
     return line;
 }
 
-/* --- one message ---------------------------------------------------------------------------
- */
+/* --- one message ----------------------------------------------------------------------- */
 
 /* "error", "error #20-D", "catastrophic error", "Error", "warning #177-D", ... */
 static bool severity(struct kp_str s, enum kind *out)
@@ -114,7 +113,7 @@ static bool parse_ptxas(struct kp_str line, struct block *b)
         return false;
     struct kp_str rest;
     struct kp_str head = kp_str_trim(kp_str_cut(line, ':', &rest));
-    b->text = kp_str_trim(head.len < line.len ? rest : after(line, "ptxas"));
+    b->text = kp_str_trim(head.len < line.len ? rest : after(line, "."));
     b->kind = K_PTXAS_INFO;
     if (head.len >= 5 && (memcmp(head.ptr + head.len - 5, "error", 5) == 0 ||
                           memcmp(head.ptr + head.len - 5, "fatal", 5) == 0))
@@ -228,8 +227,7 @@ static int64_t amount(struct kp_str list, const char *what)
     return -1;
 }
 
-/* --- errors --------------------------------------------------------------------------------
- */
+/* --- errors ---------------------------------------------------------------------------- */
 
 /* "Entry function 'k' uses too much shared data (0x61a80 bytes, 0xc000 max)" and
  * "Formal parameter space overflowed (40008 bytes required, max 32764 bytes allowed) ..." */
@@ -369,8 +367,7 @@ kopt_status kp_cuda_log_redefined(struct kp_str log, const struct kp_compile_job
     return KOPT_OK;
 }
 
-/* --- what is shown and what is kept --------------------------------------------------------
- */
+/* --- what is shown and what is kept ---------------------------------------------------- */
 
 void kp_cuda_log_clean(struct kp_str log, bool verbose, struct kp_buf *out)
 {

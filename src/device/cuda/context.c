@@ -64,8 +64,7 @@ kopt_status kp_cuda_sync(struct kp_cuda_device *d, const char *doing, kopt_error
     return st;
 }
 
-/* --- opening -------------------------------------------------------------------------------
- */
+/* --- opening --------------------------------------------------------------------------- */
 
 /* Waiting by spinning costs a core and saves the tens of microseconds that waking up takes, at
  * hundreds of short waits a second. Refused when the context exists already: then it stays. */
@@ -153,8 +152,7 @@ void kp_cuda_device_close(struct kp_device *base)
     kp_free(d);
 }
 
-/* --- memory --------------------------------------------------------------------------------
- */
+/* --- memory ---------------------------------------------------------------------------- */
 
 void kp_cuda_memory(struct kp_device *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
@@ -279,8 +277,7 @@ kopt_status kp_cuda_copy(struct kp_device *base, struct kp_buffer *dst, struct k
     return kp_cuda_sync(d, "copying within the device", err);
 }
 
-/* --- sensors -------------------------------------------------------------------------------
- */
+/* --- sensors --------------------------------------------------------------------------- */
 
 void kp_cuda_sensors(struct kp_device *base, struct kp_sensors *out)
 {

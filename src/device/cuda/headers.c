@@ -92,7 +92,7 @@ static const char MATH[] = "#pragma once\n"
                            "#define M_SQRT1_2 0.70710678118654752440\n";
 
 static const char STDDEF[] = "#pragma once\n"
-                             "#define offsetof(type, member) __builtin_offsetof(type, member)\n"
+                             "#define offsetof(type, member) ((size_t)&(((type *)0)->member))\n"
                              "typedef decltype(nullptr) nullptr_t;\n";
 
 /* printf, assert, malloc, memcpy and their like are built in. */

@@ -63,24 +63,32 @@ static const char *const TYPE_MACROS[][N_TYPE] = {
     [KP_NUM_F32] = FLOAT_MACROS("float", "((double)(e))"),
     [KP_NUM_F64] = FLOAT_MACROS("double", "(e)")};
 
-/* --- making them ---------------------------------------------------------------------------
- */
+_Static_assert(N_COMMON + N_TYPE <= KP_CUDA_HELPER_MACROS, "room for the macros");
+
+/* --- making them ----------------------------------------------------------------------- */
+
+void kp_cuda_helper_job(int kind, const char *macros[KP_CUDA_HELPER_MACROS],
+                        struct kp_compile_job *out)
+{
+    *out = (struct kp_compile_job){.path = "kopt", .entry = "kp_delay", .macros = macros};
+    out->source = kp_str_from(DELAY_SOURCE);
+    if (kind == DELAY)
+        return;
+    out->source = kp_str_from(COMPARE_SOURCE);
+    out->entry = "kp_compare";
+    out->n_macros = N_COMMON + N_TYPE;
+    memcpy(macros, COMPARE_MACROS, sizeof(COMPARE_MACROS));
+    memcpy(macros + N_COMMON, TYPE_MACROS[kind], sizeof(TYPE_MACROS[kind]));
+}
 
 static kopt_status make_helper(struct kp_cuda_device *d, int kind, struct kp_module **out,
                                kopt_error *err)
 {
-    const char *macros[N_COMMON + N_TYPE];
-    struct kp_compile_job job = {.path = "kopt", .entry = "kp_delay", .macros = macros};
+    const char *macros[KP_CUDA_HELPER_MACROS];
+    struct kp_compile_job job;
     struct kp_compiler *c = NULL;
     struct kp_buf image = KP_BUF_INIT(IMAGE_MAX);
-    job.source = kp_str_from(DELAY_SOURCE);
-    if (kind != DELAY) {
-        job.source = kp_str_from(COMPARE_SOURCE);
-        job.entry = "kp_compare";
-        job.n_macros = N_COMMON + N_TYPE;
-        memcpy(macros, COMPARE_MACROS, sizeof(COMPARE_MACROS));
-        memcpy(macros + N_COMMON, TYPE_MACROS[kind], sizeof(TYPE_MACROS[kind]));
-    }
+    kp_cuda_helper_job(kind, macros, &job);
     kopt_status st =
         kp_cuda_compiler_open(d->base.info.index, d->base.info.arch, d->rt->log, &c, err);
     if (st == KOPT_OK)
@@ -129,8 +137,7 @@ kp_cu_result kp_cuda_delay(struct kp_cuda_device *d)
     return d->drv->cuLaunchKernel(m->function, 1, 1, 1, 1, 1, 1, 0, d->stream, params, NULL);
 }
 
-/* --- comparing -----------------------------------------------------------------------------
- */
+/* --- comparing ------------------------------------------------------------------------- */
 
 /* The kernel's result; the same as `struct found` in compare_text.h. */
 struct found {

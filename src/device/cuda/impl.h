@@ -73,8 +73,7 @@ struct kp_cuda_module {
     char name[128];
 };
 
-/* --- context.c -----------------------------------------------------------------------------
- */
+/* --- context.c ------------------------------------------------------------------------- */
 
 /* Make the device's context this thread's. Errors: KOPT_EDEVICE, also when it is lost. */
 kopt_status kp_cuda_enter(struct kp_cuda_device *d, kopt_error *err);
@@ -107,14 +106,12 @@ kopt_status kp_cuda_copy(struct kp_device *d, struct kp_buffer *dst, struct kp_b
                          kopt_error *err);
 void kp_cuda_sensors(struct kp_device *d, struct kp_sensors *out);
 
-/* --- runtime.c -----------------------------------------------------------------------------
- */
+/* --- runtime.c ------------------------------------------------------------------------- */
 
 kopt_status kp_cuda_runtime_info(struct kp_runtime *rt, int index, struct kp_device_info *out,
                                  kopt_error *err);
 
-/* --- launch.c ------------------------------------------------------------------------------
- */
+/* --- launch.c -------------------------------------------------------------------------- */
 
 kopt_status kp_cuda_module_load(struct kp_device *d, const void *image, size_t bytes,
                                 const char *entry, const struct kp_launch *launch,
@@ -123,8 +120,14 @@ void kp_cuda_module_unload(struct kp_device *d, struct kp_module *m);
 kopt_status kp_cuda_run(struct kp_device *d, struct kp_module *m, const struct kp_run *run,
                         kopt_error *err);
 
-/* --- helpers.c -----------------------------------------------------------------------------
- */
+/* --- helpers.c ------------------------------------------------------------------------- */
+
+enum { KP_CUDA_HELPER_MACROS = 16 };
+
+/* What to compile for a helper: enum kp_number for a comparison, the number behind its last for
+ * the delay. `macros` is room for the list and must live as long as the job. */
+void kp_cuda_helper_job(int kind, const char *macros[KP_CUDA_HELPER_MACROS],
+                        struct kp_compile_job *out);
 
 /* Enqueue a kernel that only passes the time, so that what is enqueued behind it is all there
  * when its turn comes. Without NVRTC it does nothing. */

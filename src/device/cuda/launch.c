@@ -14,8 +14,7 @@ enum {
     COVERING_BYTES = 32 << 20
 };
 
-/* --- loading -------------------------------------------------------------------------------
- */
+/* --- loading --------------------------------------------------------------------------- */
 
 static kopt_status load_failed(struct kp_cuda_device *d, kp_cu_result rc,
                                const struct kp_cuda_image *image, const char *log,
@@ -164,8 +163,7 @@ void kp_cuda_module_unload(struct kp_device *base, struct kp_module *module)
     kp_free(m);
 }
 
-/* --- before a launch -----------------------------------------------------------------------
- */
+/* --- before a launch ------------------------------------------------------------------- */
 
 static kopt_status check_grid(const struct kp_cuda_device *d, const struct kp_launch *l,
                               kopt_error *err)
@@ -263,8 +261,7 @@ static kopt_status prepare_events(struct kp_cuda_device *d, unsigned n_launches,
     return KOPT_OK;
 }
 
-/* --- launching -----------------------------------------------------------------------------
- */
+/* --- launching ------------------------------------------------------------------------- */
 
 struct flight {
     struct kp_cuda_device *d;

@@ -48,8 +48,7 @@ static char *join3(const char *a, const char *b, const char *c)
     return abc;
 }
 
-/* --- finding the library -------------------------------------------------------------------
- */
+/* --- finding the library --------------------------------------------------------------- */
 
 struct names {
     const char *list[NAMES_MAX];
@@ -150,8 +149,7 @@ static kopt_status find_symbols(struct kp_nvrtc *n, kopt_error *err)
     return st;
 }
 
-/* --- CUDA's own headers --------------------------------------------------------------------
- */
+/* --- CUDA's own headers ---------------------------------------------------------------- */
 
 /* Take `dir`/`sub` when the headers are there. KOPT_ENOTFOUND without a message: they are not.
  */
@@ -213,8 +211,7 @@ static kopt_status find_includes(struct kp_nvrtc *n, kopt_error *err)
     return st == KOPT_ENOMEM ? kp_err_nomem(err) : KOPT_OK;
 }
 
-/* --- opening -------------------------------------------------------------------------------
- */
+/* --- opening --------------------------------------------------------------------------- */
 
 kopt_status kp_nvrtc_open(const struct kp_log *log, struct kp_nvrtc *out, kopt_error *err)
 {

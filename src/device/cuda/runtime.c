@@ -47,8 +47,7 @@ static int runtime_n_devices(const struct kp_runtime *base)
     return ((const struct kp_cuda_runtime *)base)->n_devices;
 }
 
-/* --- versions ------------------------------------------------------------------------------
- */
+/* --- versions -------------------------------------------------------------------------- */
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun ...", or with "Open
  * Kernel Module for x86_64": the first word that begins with digits and a point. */
@@ -111,8 +110,7 @@ static const char *compiler_text(struct kp_cuda_runtime *rt)
     return rt->compiler;
 }
 
-/* --- what a device is ----------------------------------------------------------------------
- */
+/* --- what a device is ------------------------------------------------------------------ */
 
 static int attribute(const struct kp_cuda_driver *drv, kp_cu_device device, int which)
 {
