@@ -36,10 +36,8 @@ static kopt_status fill_one(struct kp_line *l, enum kp_names names, const struct
 static kopt_status fill_file(struct kp_line *l, const char **path)
 {
     kopt_status st = kp_line_expect(l, KP_TOK_LPAREN, "'('");
-    if (st == KOPT_OK && kp_line_peek(l).kind != KP_TOK_STRING)
-        return kp_line_unexpected(l, "a file's name in quotes");
     if (st == KOPT_OK)
-        st = kp_line_path(l, "a file's name in quotes", path);
+        st = kp_line_string(l, "a file's name in quotes", path);
     return st == KOPT_OK ? kp_line_expect(l, KP_TOK_RPAREN, "')'") : st;
 }
 
@@ -179,7 +177,11 @@ static kopt_status read_arg(struct kp_line *l, struct kp_arg *a)
         st = read_type(l, a);
         return st == KOPT_OK ? read_count(l, KP_NAMES_CONFIG, a) : st;
     }
-    bool typed = kp_elem_parse(kp_line_text(l, kp_line_peek(l)), &elem, &lanes);
+    struct kp_token second = kp_line_peek(l);
+    enum kp_tok third = kp_lex(l->whole.text, second.end).kind;
+    bool typed = kp_elem_parse(kp_line_text(l, second), &elem, &lanes) ||
+                 (second.kind == KP_TOK_NAME &&
+                  (third == KP_TOK_LBRACKET || third == KP_TOK_ASSIGN)); /* a wrong one */
     if (typed)
         st = read_type(l, a);
     if (st != KOPT_OK)

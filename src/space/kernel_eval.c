@@ -66,11 +66,25 @@ struct place {
     kopt_error *err;
 };
 
+/* Lines count in the source only where the declarations stand in it. */
+static struct kp_str source_line(const struct kp_kernel *k, int line)
+{
+    struct kp_str rest = k->source;
+    struct kp_str found = {"", 0};
+    if (strcmp(k->source_path, k->path) != 0)
+        return found;
+    for (int i = 0; i < line && rest.len > 0; i++)
+        found = kp_str_cut(rest, '\n', &rest);
+    return found;
+}
+
 static kopt_status wrong(const struct place *p, const char *detail)
 {
     kopt_status st = kp_err(p->err, KOPT_ERANGE, "%s: %s", p->what, detail);
-    if (p->line > 0)
-        kp_err_at(p->err, p->b->kernel->path, p->line, 0, NULL, 0);
+    if (p->line > 0) {
+        struct kp_str line = source_line(p->b->kernel, p->line);
+        kp_err_at(p->err, p->b->kernel->path, p->line, 0, line.ptr, (int)line.len);
+    }
     return st;
 }
 

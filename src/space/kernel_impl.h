@@ -162,8 +162,9 @@ kopt_status kp_line_expect(struct kp_line *l, enum kp_tok kind, const char *want
 kopt_status kp_line_unexpected(const struct kp_line *l, const char *want);
 kopt_status kp_line_name(struct kp_line *l, const char *want, struct kp_str *out);
 kopt_status kp_line_expr(struct kp_line *l, enum kp_names names, const struct kp_expr **out);
-/* A run of bytes without blanks, or a string in quotes; copied. Empty at the end. */
+/* A run of bytes without blanks, in which quotes hold blanks together as in a shell; copied. */
 kopt_status kp_line_path(struct kp_line *l, const char *want, const char **out);
+kopt_status kp_line_string(struct kp_line *l, const char *want, const char **out);
 /* What is left of the line from the reading position. */
 struct kp_piece kp_line_rest(const struct kp_line *l);
 int kp_line_number(const struct kp_line *l);

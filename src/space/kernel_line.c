@@ -106,27 +106,66 @@ static bool word_ends(struct kp_str s, size_t i)
             (s.ptr[i + 1] == '\n' || s.ptr[i + 1] == '\r'));
 }
 
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'';
+}
+
+/* Behind the quoted part at `i`, its content appended to `out`; 0 when it does not end. */
+static size_t take_quoted(struct kp_str s, size_t i, struct kp_buf *out)
+{
+    char quote = s.ptr[i];
+    for (i++; i < s.len && s.ptr[i] != '\n'; i++) {
+        if (s.ptr[i] == quote)
+            return i + 1;
+        if (s.ptr[i] == '\\' && i + 1 < s.len &&
+            (s.ptr[i + 1] == '\\' || is_quote(s.ptr[i + 1])))
+            i++;
+        kp_buf_addc(out, s.ptr[i]);
+    }
+    return 0;
+}
+
 kopt_status kp_line_path(struct kp_line *l, const char *want, const char **out)
 {
+    struct kp_str s = l->whole.text;
     struct kp_token t = kp_line_peek(l);
+    struct kp_buf word = KP_BUF_INIT(KP_EXPR_TEXT_MAX);
     *out = NULL;
     if (t.kind == KP_TOK_END)
         return kp_line_unexpected(l, want);
-    if (t.kind == KP_TOK_STRING) {
-        struct kp_str s;
-        if (!kp_lex_string(kp_line_text(l, t), &l->b->k->arena, &s))
-            return l->b->k->arena.failed ? kp_err_nomem(l->b->err)
-                                         : kp_piece_fail(l->b, &l->whole, t.pos,
-                                                         "only \\\\, \\' and \\\" may "
-                                                         "follow a backslash in a string");
-        l->pos = t.end;
-        return kp_builder_text(l->b, s, out);
+    kopt_status st = KOPT_OK;
+    size_t i = t.pos;
+    while (st == KOPT_OK && !word_ends(s, i)) {
+        size_t from = i;
+        if (!is_quote(s.ptr[i]))
+            kp_buf_addc(&word, s.ptr[i++]);
+        else if ((i = take_quoted(s, i, &word)) == 0)
+            st = kp_piece_fail(l->b, &l->whole, from, "a quote without end on its line");
     }
-    size_t end = t.pos;
-    while (!word_ends(l->whole.text, end))
-        end++;
-    l->pos = end;
-    return kp_builder_text(l->b, (struct kp_str){l->whole.text.ptr + t.pos, end - t.pos}, out);
+    l->pos = i;
+    if (st == KOPT_OK)
+        st = kp_buf_status(&word, l->b->err);
+    if (st == KOPT_OK)
+        st = kp_builder_text(l->b, (struct kp_str){kp_buf_text(&word), word.len}, out);
+    kp_buf_deinit(&word);
+    return st;
+}
+
+kopt_status kp_line_string(struct kp_line *l, const char *want, const char **out)
+{
+    struct kp_str s;
+    struct kp_token t = kp_line_peek(l);
+    *out = NULL;
+    if (t.kind != KP_TOK_STRING)
+        return kp_line_unexpected(l, want);
+    l->pos = t.end;
+    if (kp_lex_string(kp_line_text(l, t), &l->b->k->arena, &s))
+        return kp_builder_text(l->b, s, out);
+    if (l->b->k->arena.failed)
+        return kp_err_nomem(l->b->err);
+    return kp_piece_fail(l->b, &l->whole, t.pos,
+                         "only \\\\, \\' and \\\" may follow a backslash in a string");
 }
 
 /* A new name and its slot at the reading position. */
@@ -318,11 +357,8 @@ static kopt_status directive_require(struct kp_line *l)
     if (st != KOPT_OK)
         return st;
     l->pos = (size_t)(rest.text.ptr - l->whole.text.ptr) + used;
-    if (kp_line_accept(l, KP_TOK_COLON)) {
-        if (kp_line_peek(l).kind != KP_TOK_STRING)
-            return kp_line_unexpected(l, "a message in quotes");
-        st = kp_line_path(l, "a message in quotes", &message);
-    }
+    if (kp_line_accept(l, KP_TOK_COLON))
+        st = kp_line_string(l, "a message in quotes", &message);
     return st == KOPT_OK ? kp_builder_rule(l->b, &rest, used, e, message) : st;
 }
 
@@ -341,29 +377,30 @@ kopt_status kp_line_triple(struct kp_line *l, enum kp_names names, const char *c
     return n > 0 ? KOPT_OK : kp_line_unexpected(l, "a size");
 }
 
-static kopt_status once(struct kp_line *l, int *line)
+static kopt_status once(struct kp_line *l, const char *what, int *line)
 {
     if (*line)
-        return kp_piece_fail(l->b, &l->whole, 0, "given before, at line %d", *line);
+        return kp_piece_fail(l->b, &l->whole, kp_line_peek(l).pos,
+                             "a second '%s' line: the first is line %d", what, *line);
     *line = kp_line_number(l);
     return KOPT_OK;
 }
 
 static kopt_status directive_block(struct kp_line *l)
 {
-    kopt_status st = once(l, &l->b->k->block_line);
+    kopt_status st = once(l, "block", &l->b->k->block_line);
     return st == KOPT_OK ? kp_line_triple(l, KP_NAMES_CONFIG, NULL, l->b->k->block) : st;
 }
 
 static kopt_status directive_grid(struct kp_line *l)
 {
-    kopt_status st = once(l, &l->b->k->grid_line);
+    kopt_status st = once(l, "grid", &l->b->k->grid_line);
     return st == KOPT_OK ? kp_line_triple(l, KP_NAMES_CONFIG, NULL, l->b->k->grid) : st;
 }
 
 static kopt_status directive_shared(struct kp_line *l)
 {
-    kopt_status st = once(l, &l->b->k->shared_line);
+    kopt_status st = once(l, "shared", &l->b->k->shared_line);
     return st == KOPT_OK ? kp_line_expr(l, KP_NAMES_CONFIG, &l->b->k->shared) : st;
 }
 

@@ -163,6 +163,17 @@ static bool read_type(struct kp_str name, enum kp_type *type, bool *is_unsigned)
     return true;
 }
 
+static kopt_status wrong_value(struct kp_t1 *t, const struct kp_param *p, uint32_t i,
+                               struct kp_str type_name)
+{
+    struct kp_buf text = KP_BUF_INIT(200);
+    kp_value_to_text(p->values[i], &text);
+    kopt_status st = kp_t1_fail(t, "parameter %s: the value %s is no %.*s", p->name,
+                                kp_buf_text(&text), KP_STR_FMT(type_name));
+    kp_buf_deinit(&text);
+    return st;
+}
+
 static kopt_status convert_all(struct kp_t1 *t, struct kp_param *p, struct kp_str type_name)
 {
     enum kp_type type = KP_INT;
@@ -177,9 +188,7 @@ static kopt_status convert_all(struct kp_t1 *t, struct kp_param *p, struct kp_st
     for (uint32_t i = 0; i < p->n_values; i++) {
         values[i] = p->values[i];
         if (!convert(&values[i], type, is_unsigned))
-            return kp_t1_fail(t, "parameter %s: value %" PRIu32 " is a %s that is no %.*s",
-                              p->name, i + 1, kp_type_name(p->values[i].type),
-                              KP_STR_FMT(type_name));
+            return wrong_value(t, p, i, type_name);
     }
     p->values = values;
     p->type = type;
