@@ -80,8 +80,8 @@ static kopt_status header_check(struct import *x, kopt_error *err)
     const struct header *h = &x->head;
     bool ok = kp_json_as_str(h->kernel, &name) && name.len > 0;
     if (ok)
-        ok = kp_json_type(h->params) == KP_JSON_ARRAY && kp_json_size(h->params) > 0 &&
-             kp_json_size(h->params) <= PARAMS_MAX;
+        ok = h->params && kp_json_type(h->params) == KP_JSON_ARRAY &&
+             kp_json_size(h->params) > 0 && kp_json_size(h->params) <= PARAMS_MAX;
     for (size_t i = 0; ok && i < kp_json_size(h->params); i++)
         ok = kp_json_as_str(kp_json_at(h->params, i), &name) && name.len > 0;
     if (ok)
@@ -279,7 +279,7 @@ static kopt_status read_samples(struct import *x, const struct kp_json *entry, s
                                 kopt_error *err)
 {
     const struct kp_json *list = kp_json_get(entry, "times");
-    size_t size = kp_json_type(list) == KP_JSON_ARRAY ? kp_json_size(list) : 0;
+    size_t size = list && kp_json_type(list) == KP_JSON_ARRAY ? kp_json_size(list) : 0;
     *n = 0;
     if (size > SAMPLES_MAX)
         return KOPT_OK;

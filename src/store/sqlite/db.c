@@ -365,6 +365,9 @@ static int connect_to(struct kp_sqlite *s, bool frozen)
     (void)sqlite3_busy_handler(s->db, on_busy, s);
     (void)sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    /* Else a statement that compares outcome with a parameter is compiled anew for each value,
+     * in case a partial index serves that one. */
+    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
     rc = kp_sqlite_exec(s, settings);
     return rc == SQLITE_OK ? kp_sqlite_scalar(s, "PRAGMA schema_version", &version) : rc;
 }
