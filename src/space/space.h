@@ -3,13 +3,17 @@
  * Layer: space.
  *
  * A configuration is one value index for each parameter, in the order of declaration:
- * uint32_t config[n_params]. Valid configurations are ranked 0 .. count-1 in a fixed order
- * (that of an odometer over the parameters as declared, the last one fastest).
+ * uint32_t config[n_params]. Valid configurations are ranked 0 .. count-1 in a fixed order:
+ * that of an odometer over the parameters in the order of kp_space_order(), the last one
+ * fastest. The order depends on the description alone, so it is the same on every machine.
  *
  * The engine is a decision diagram: one level for each parameter (in an order of its own
- * choosing), nodes merged when every rule's remaining condition is the same, completions counted
- * in each node. It serves counting, rank and unrank, uniform samples, neighbours and "does this
- * prefix have a valid completion" in time proportional to the number of parameters. */
+ * choosing), nodes merged when they have the same valid completions, completions counted in
+ * each node. It serves counting, rank and unrank, uniform samples, neighbours and "does this
+ * prefix have a valid completion" in time proportional to the number of parameters.
+ *
+ * Threads: a space does not change once it is made; any number of threads may use it at once.
+ */
 #ifndef KP_SPACE_SPACE_H
 #define KP_SPACE_SPACE_H
 
@@ -52,8 +56,9 @@ struct kp_space_desc {
 struct kp_space;
 
 /* `desc` and what it points to must outlive the space.
- * Errors: KOPT_ERANGE (more than 2^64-1 valid configurations, or over max_bytes), KOPT_ENOMEM,
- * KOPT_EUSAGE (limits above). A space without a valid configuration is no error: count is 0. */
+ * Errors: KOPT_ERANGE (more than 2^64-1 valid configurations, or over max_bytes: the message
+ * names the rule), KOPT_ENOMEM, KOPT_EUSAGE (limits above, a rule with a name that has no
+ * value). A space without a valid configuration is no error: count is 0. */
 kopt_status kp_space_new(const struct kp_space_desc *desc, struct kp_space **out,
                          kopt_error *err);
 void kp_space_free(struct kp_space *s);
@@ -63,15 +68,40 @@ const struct kp_param *kp_space_param(const struct kp_space *s, size_t i);
 /* The product of all value counts. */
 double kp_space_cartesian(const struct kp_space *s);
 uint64_t kp_space_count(const struct kp_space *s);
+/* The parameters in the order of the diagram: n_params indices, borrowed. */
+const uint32_t *kp_space_order(const struct kp_space *s);
+
+struct kp_space_stats {
+    size_t bytes;      /* held by the space */
+    size_t peak_bytes; /* held at most while it was made */
+    size_t nodes;      /* of the diagram */
+    size_t edges;
+    size_t width; /* nodes of the widest level */
+};
+void kp_space_stats(const struct kp_space *s, struct kp_space_stats *out);
 
 /* Errors: KOPT_ERANGE (rank >= count). */
 kopt_status kp_space_at(const struct kp_space *s, uint64_t rank, uint32_t *config,
                         kopt_error *err);
-/* False when the configuration is not valid. */
+/* False when the configuration is not valid (an index out of range included). */
 bool kp_space_rank(const struct kp_space *s, const uint32_t *config, uint64_t *rank);
 
 /* Uniform over the valid configurations; count must not be 0. */
 void kp_space_sample(const struct kp_space *s, struct kp_rng *rng, uint32_t *config);
+
+/* Valid configurations in the order of their ranks. */
+struct kp_space_iter {
+    const struct kp_space *space;
+    uint64_t left; /* configurations still to come */
+    uint32_t edge[KP_PARAMS_MAX];
+    uint32_t edge_end[KP_PARAMS_MAX];
+    bool started;
+};
+/* Starts at `rank`; a rank of count or more gives nothing. */
+void kp_space_iter_init(struct kp_space_iter *it, const struct kp_space *s, uint64_t rank);
+/* False at the end. `config` must be the same array, unchanged, in each call after the first.
+ */
+bool kp_space_iter_next(struct kp_space_iter *it, uint32_t *config);
 
 /* Why a configuration is out. */
 struct kp_rule_hit {
@@ -81,16 +111,36 @@ struct kp_rule_hit {
 /* By evaluating the rules, not the diagram. `hit` may be NULL. */
 bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit);
 
-/* Does some valid configuration have these values? config[i] is read where fixed[i] != 0. Exact. */
+/* Does some valid configuration have these values? config[i] is read where fixed[i] != 0.
+ * Exact. */
 bool kp_space_completable(const struct kp_space *s, const uint32_t *config,
                           const unsigned char *fixed);
+
+/* Which values can parameter `param` (whose own fixed[] is not looked at) take beside the fixed
+ * ones: allowed[v] = 1 where a valid configuration exists, else 0; returns how many. One call
+ * costs about as much as one kp_space_completable(), whatever the number of values. */
+size_t kp_space_allowed(const struct kp_space *s, const uint32_t *config,
+                        const unsigned char *fixed, size_t param, unsigned char *allowed);
+
+/* A prefix in the order of kp_space_order(), grown one value at a time in constant time: for a
+ * search that assigns the parameters in that order. Each prefix it stands on is completable. */
+struct kp_space_prefix {
+    uint32_t node;
+    uint32_t depth; /* parameters assigned */
+};
+/* False when the space is empty. */
+bool kp_space_prefix_init(const struct kp_space *s, struct kp_space_prefix *p);
+/* Assigns order[depth]; false (and nothing changes) when no valid completion is left. */
+bool kp_space_prefix_step(const struct kp_space *s, struct kp_space_prefix *p, uint32_t value);
+/* Valid configurations that begin so. */
+uint64_t kp_space_prefix_count(const struct kp_space *s, const struct kp_space_prefix *p);
 
 enum kp_near {
     KP_NEAR_ADJACENT, /* one parameter moves to the next or previous value that is valid */
     KP_NEAR_HAMMING   /* one parameter takes any other valid value */
 };
 /* Calls `visit` with each valid neighbour (a borrowed array, changed afterwards) until it
- * returns false. */
+ * returns false. `config` need not be valid. Order: by parameter as declared, then by index. */
 void kp_space_neighbours(const struct kp_space *s, const uint32_t *config, enum kp_near kind,
                          bool (*visit)(void *user, const uint32_t *config), void *user);
 
@@ -101,9 +151,10 @@ bool kp_space_repair(const struct kp_space *s, uint32_t *config);
 
 /* How much each rule removes. */
 struct kp_rule_effect {
-    uint64_t alone;   /* candidates this rule alone removes, of the Cartesian product; exact while
-                         that is below 2^64, else UINT64_MAX */
-    uint64_t in_turn; /* valid under the rules before it, removed by this one */
+    uint64_t alone; /* candidates this rule alone removes, of the Cartesian product; exact while
+                       that is below 2^64, else UINT64_MAX */
+    uint64_t
+        in_turn; /* valid under the rules before it, removed by this one; UINT64_MAX as above */
 };
 /* effects[n_rules]; the rules are applied in file order. A space that became empty: the first
  * rule after which nothing is left is *last (n_rules when some are left).

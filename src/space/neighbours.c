@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/* Walks over a space's diagram: iteration, completions of partial configurations, neighbours,
+ * repair. Every node of the diagram has a valid completion, so a search can only fail at a
+ * level whose value is given. */
+#include "space/space.h"
+
+#include "base/alloc.h"
+#include "space/diagram_space.h"
+
+#include <string.h>
+
+static const struct kp_diagram *diagram_of(const struct kp_space *s)
+{
+    return &s->diagram;
+}
+
+/* ---- iteration ---- */
+
+void kp_space_iter_init(struct kp_space_iter *it, const struct kp_space *s, uint64_t rank)
+{
+    const struct kp_diagram *d = diagram_of(s);
+    uint64_t count = kp_diagram_total(d);
+    it->space = s;
+    it->left = rank < count ? count - rank : 0;
+    it->started = false;
+    uint32_t node = d->root;
+    for (uint32_t k = 0; k < d->n_levels && it->left; k++) {
+        uint32_t e = d->first_edge[node];
+        it->edge_end[k] = d->first_edge[node + 1];
+        uint32_t last = it->edge_end[k] - 1;
+        while (e < last) {
+            uint32_t mid = last - (last - e) / 2;
+            if (d->edges[mid].before <= rank)
+                e = mid;
+            else
+                last = mid - 1;
+        }
+        it->edge[k] = e;
+        rank -= d->edges[e].before;
+        node = d->edges[e].child;
+    }
+}
+
+bool kp_space_iter_next(struct kp_space_iter *it, uint32_t *config)
+{
+    const struct kp_space *s = it->space;
+    const struct kp_diagram *d = diagram_of(s);
+    if (it->left == 0)
+        return false;
+    it->left--;
+    uint32_t k = d->n_levels;
+    if (!it->started) {
+        it->started = true;
+        for (k = 0; k < d->n_levels; k++)
+            config[s->order[k]] = d->edges[it->edge[k]].value;
+        return true;
+    }
+    /* The lowest level that can move on, then the first edge of all below it. */
+    while (k > 0 && it->edge[k - 1] + 1 == it->edge_end[k - 1])
+        k--;
+    KP_CHECK(k > 0);
+    it->edge[k - 1]++;
+    config[s->order[k - 1]] = d->edges[it->edge[k - 1]].value;
+    for (; k < d->n_levels; k++) {
+        uint32_t node = d->edges[it->edge[k - 1]].child;
+        it->edge[k] = d->first_edge[node];
+        it->edge_end[k] = d->first_edge[node + 1];
+        config[s->order[k]] = d->edges[it->edge[k]].value;
+    }
+    return true;
+}
+
+/* ---- prefixes in the diagram's order ---- */
+
+bool kp_space_prefix_init(const struct kp_space *s, struct kp_space_prefix *p)
+{
+    *p = (struct kp_space_prefix){s->diagram.root, 0};
+    return p->node != KP_MDD_NONE;
+}
+
+bool kp_space_prefix_step(const struct kp_space *s, struct kp_space_prefix *p, uint32_t value)
+{
+    if (p->depth >= s->diagram.n_levels)
+        return false;
+    const struct kp_edge *e = kp_diagram_edge(&s->diagram, p->node, value);
+    if (!e)
+        return false;
+    *p = (struct kp_space_prefix){e->child, p->depth + 1};
+    return true;
+}
+
+uint64_t kp_space_prefix_count(const struct kp_space *s, const struct kp_space_prefix *p)
+{
+    return s->diagram.count[p->node];
+}
+
+/* ---- completions ---- */
+
+enum { LOCAL_WORDS = 1024 };
+
+/* One bit for each node. Without memory there are no bits, and the search is exact but may come
+ * by the same node again and again. */
+struct marks {
+    uint64_t local[LOCAL_WORDS];
+    uint64_t *heap;
+    uint64_t *bits;
+};
+
+static void marks_init(struct marks *m, const struct kp_diagram *d)
+{
+    size_t words = ((size_t)d->n_nodes + 63) / 64;
+    m->heap = NULL;
+    m->bits = m->local;
+    if (words <= LOCAL_WORDS) {
+        memset(m->local, 0, words * sizeof(uint64_t));
+        return;
+    }
+    m->heap = kp_calloc(words, sizeof(uint64_t));
+    m->bits = m->heap;
+}
+
+static void marks_deinit(struct marks *m)
+{
+    kp_free(m->heap);
+}
+
+/* Was it marked before? It is now. */
+static bool mark(struct marks *m, uint32_t node)
+{
+    if (!m->bits)
+        return false;
+    uint64_t bit = (uint64_t)1 << (node % 64);
+    bool was = m->bits[node / 64] & bit;
+    m->bits[node / 64] |= bit;
+    return was;
+}
+
+struct query {
+    const struct kp_space *s;
+    const uint32_t *config;
+    const unsigned char *fixed;
+    uint32_t free_from; /* no parameter of this level or below is fixed */
+    struct marks dead;  /* nodes that were found to have no completion */
+};
+
+static void query_init(struct query *q, const struct kp_space *s, const uint32_t *config,
+                       const unsigned char *fixed, uint32_t except)
+{
+    const struct kp_diagram *d = diagram_of(s);
+    q->s = s;
+    q->config = config;
+    q->fixed = fixed;
+    q->free_from = 0;
+    for (uint32_t k = 0; k < d->n_levels; k++)
+        if (fixed[s->order[k]] && k != except)
+            q->free_from = k + 1;
+    marks_init(&q->dead, d);
+}
+
+struct span { /* edges still to be tried */
+    uint32_t at;
+    uint32_t end;
+    uint32_t node;
+};
+
+static struct span edges_of(const struct query *q, uint32_t level, uint32_t node, uint32_t open)
+{
+    const struct kp_diagram *d = diagram_of(q->s);
+    uint32_t param = q->s->order[level];
+    if (!q->fixed[param] || level == open)
+        return (struct span){d->first_edge[node], d->first_edge[node + 1], node};
+    const struct kp_edge *e = kp_diagram_edge(d, node, q->config[param]);
+    if (!e)
+        return (struct span){0, 0, node};
+    uint32_t at = (uint32_t)(e - d->edges);
+    return (struct span){at, at + 1, node};
+}
+
+static void unmark_path(struct query *q, const struct span *todo, uint32_t from, uint32_t to)
+{
+    for (uint32_t k = from; q->dead.bits && k <= to; k++)
+        q->dead.bits[todo[k].node / 64] &= ~((uint64_t)1 << (todo[k].node % 64));
+}
+
+/* Depth first. A node is marked when it is met; those on the path are unmarked on success. */
+static bool completes(struct query *q, uint32_t level, uint32_t node)
+{
+    const struct kp_diagram *d = diagram_of(q->s);
+    struct span todo[KP_PARAMS_MAX];
+    uint32_t k = level;
+    if (level >= q->free_from)
+        return true;
+    if (mark(&q->dead, node))
+        return false;
+    todo[k] = edges_of(q, k, node, KP_PARAMS_MAX);
+    for (;;) {
+        if (todo[k].at == todo[k].end) {
+            if (k == level)
+                return false;
+            k--;
+            continue;
+        }
+        uint32_t child = d->edges[todo[k].at++].child;
+        if (k + 1 >= q->free_from) {
+            unmark_path(q, todo, level, k);
+            return true;
+        }
+        if (mark(&q->dead, child))
+            continue;
+        k++;
+        todo[k] = edges_of(q, k, child, KP_PARAMS_MAX);
+    }
+}
+
+bool kp_space_completable(const struct kp_space *s, const uint32_t *config,
+                          const unsigned char *fixed)
+{
+    struct query q;
+    if (s->diagram.root == KP_MDD_NONE)
+        return false;
+    query_init(&q, s, config, fixed, KP_PARAMS_MAX);
+    bool yes = completes(&q, 0, s->diagram.root);
+    marks_deinit(&q.dead);
+    return yes;
+}
+
+/* The values of `node`, at the level that was asked for. */
+static size_t allow_at(struct query *q, uint32_t level, uint32_t node, unsigned char *allowed)
+{
+    const struct kp_diagram *d = diagram_of(q->s);
+    size_t n = 0;
+    for (uint32_t e = d->first_edge[node]; e < d->first_edge[node + 1]; e++) {
+        const struct kp_edge *edge = &d->edges[e];
+        if (allowed[edge->value] || !completes(q, level + 1, edge->child))
+            continue;
+        allowed[edge->value] = 1;
+        n++;
+    }
+    return n;
+}
+
+/* All nodes of `level` that the fixed values above it lead to. */
+static size_t allow_all(struct query *q, uint32_t level, unsigned char *allowed)
+{
+    const struct kp_diagram *d = diagram_of(q->s);
+    struct span todo[KP_PARAMS_MAX];
+    struct marks seen;
+    size_t n = 0;
+    uint32_t k = 0;
+    if (level == 0)
+        return allow_at(q, 0, d->root, allowed);
+    marks_init(&seen, d);
+    todo[0] = edges_of(q, 0, d->root, level);
+    while (n < d->domain[level]) {
+        if (todo[k].at == todo[k].end) {
+            if (k-- == 0)
+                break;
+            continue;
+        }
+        uint32_t child = d->edges[todo[k].at++].child;
+        if (mark(&seen, child))
+            continue;
+        if (k + 1 == level) {
+            n += allow_at(q, level, child, allowed);
+            continue;
+        }
+        k++;
+        todo[k] = edges_of(q, k, child, level);
+    }
+    marks_deinit(&seen);
+    return n;
+}
+
+size_t kp_space_allowed(const struct kp_space *s, const uint32_t *config,
+                        const unsigned char *fixed, size_t param, unsigned char *allowed)
+{
+    struct query q;
+    memset(allowed, 0, kp_space_values(s, param));
+    if (s->diagram.root == KP_MDD_NONE)
+        return 0;
+    query_init(&q, s, config, fixed, s->level[param]);
+    size_t n = allow_all(&q, s->level[param], allowed);
+    marks_deinit(&q.dead);
+    return n;
+}
+
+/* ---- neighbours ---- */
+
+struct path {
+    const struct kp_space *s;
+    const uint32_t *config;
+    uint32_t node[KP_PARAMS_MAX + 1]; /* by level, as far as the configuration leads */
+    uint32_t length;                  /* levels it leads to */
+};
+
+static void follow(struct path *p, const struct kp_space *s, const uint32_t *config)
+{
+    const struct kp_diagram *d = diagram_of(s);
+    p->s = s;
+    p->config = config;
+    p->length = 0;
+    p->node[0] = d->root;
+    for (uint32_t k = 0; k < d->n_levels; k++) {
+        const struct kp_edge *e = kp_diagram_edge(d, p->node[k], config[s->order[k]]);
+        if (!e)
+            return;
+        p->node[++p->length] = e->child;
+    }
+}
+
+/* Does the rest of the configuration lead on from `node`, behind another value above it? */
+static bool rejoins(const struct path *p, uint32_t node, uint32_t level)
+{
+    const struct kp_diagram *d = diagram_of(p->s);
+    bool valid = p->length == d->n_levels;
+    for (uint32_t k = level; k < d->n_levels; k++) {
+        if (valid && node == p->node[k])
+            return true;
+        const struct kp_edge *e = kp_diagram_edge(d, node, p->config[p->s->order[k]]);
+        if (!e)
+            return false;
+        node = e->child;
+    }
+    return true;
+}
+
+struct visitor {
+    bool (*visit)(void *user, const uint32_t *config);
+    void *user;
+    uint32_t *near;
+};
+
+/* Neighbours that differ at one level; false when the visitor has had enough. */
+static bool visit_level(const struct path *p, uint32_t level, enum kp_near kind,
+                        const struct visitor *v)
+{
+    const struct kp_diagram *d = diagram_of(p->s);
+    uint32_t param = p->s->order[level];
+    uint32_t own = p->config[param];
+    uint32_t first = d->first_edge[p->node[level]];
+    uint32_t end = d->first_edge[p->node[level] + 1];
+    bool more = true;
+    uint32_t below = KP_MDD_NONE; /* the nearest valid value below the present one */
+    if (kind == KP_NEAR_ADJACENT) {
+        uint32_t split = first;
+        while (split < end && d->edges[split].value < own)
+            split++;
+        for (uint32_t e = split; e-- > first && below == KP_MDD_NONE;)
+            if (rejoins(p, d->edges[e].child, level + 1))
+                below = e;
+        first = split;
+        if (below != KP_MDD_NONE) {
+            v->near[param] = d->edges[below].value;
+            more = v->visit(v->user, v->near);
+        }
+    }
+    for (uint32_t e = first; e < end && more; e++) {
+        const struct kp_edge *edge = &d->edges[e];
+        if (edge->value == own || !rejoins(p, edge->child, level + 1))
+            continue;
+        v->near[param] = edge->value;
+        more = v->visit(v->user, v->near);
+        if (kind == KP_NEAR_ADJACENT)
+            break;
+    }
+    v->near[param] = own;
+    return more;
+}
+
+void kp_space_neighbours(const struct kp_space *s, const uint32_t *config, enum kp_near kind,
+                         bool (*visit)(void *user, const uint32_t *config), void *user)
+{
+    struct path p;
+    uint32_t near[KP_PARAMS_MAX];
+    struct visitor v = {visit, user, near};
+    size_t n = s->desc->n_params;
+    if (s->diagram.root == KP_MDD_NONE)
+        return;
+    follow(&p, s, config);
+    for (size_t i = 0; i < n; i++)
+        near[i] = config[i];
+    /* Behind the level where the configuration leaves the diagram no change helps. */
+    for (size_t i = 0; i < n; i++)
+        if (s->level[i] <= p.length && !visit_level(&p, s->level[i], kind, &v))
+            return;
+}
+
+/* ---- repair ---- */
+
+bool kp_space_repair(const struct kp_space *s, uint32_t *config)
+{
+    unsigned char fixed[KP_PARAMS_MAX] = {0};
+    uint64_t rank = 0;
+    if (s->diagram.root == KP_MDD_NONE)
+        return false;
+    if (kp_space_rank(s, config, &rank))
+        return true;
+    for (size_t i = 0; i < s->desc->n_params; i++) {
+        uint32_t n = kp_space_values(s, i);
+        uint32_t want = config[i] < n ? config[i] : n - 1;
+        bool found = false;
+        fixed[i] = 1;
+        for (uint32_t step = 0; !found; step++) {
+            KP_CHECK(step < n); /* some value always has a completion */
+            for (int up = 0; !found && up < 2; up++) {
+                bool in_range = up ? step < n - want : step <= want;
+                config[i] = up ? want + step : want - step;
+                found = in_range && kp_space_completable(s, config, fixed);
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: MIT */
+/* The diagram of one atom, depth first.
+ *
+ * A state is met again when the key of its residual is: the values of the cut. Where the atom's
+ * truth rises or falls with one of these values (the scalar), states that differ in it alone
+ * are kept as intervals: if two values of the scalar lead to the same node, then so does each
+ * value between them, because a function between two equal ones is equal to them. Then the work
+ * is in the order of the reduced diagram, not of the number of different sums or products. */
+#include "space/residual.h"
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "space/residual_program.h"
+
+#include <math.h>
+#include <string.h>
+
+struct entry {
+    uint64_t hash;
+    size_t key; /* where its cells begin */
+    uint32_t n_key;
+    uint32_t level;
+    uint32_t result; /* a node, or the root of its intervals */
+};
+
+/* Intervals of the scalar in a treap ordered by `lo`; they are disjoint, and each has another
+ * node. Index 0 is none. */
+struct interval {
+    int64_t lo;
+    int64_t hi;
+    uint32_t left;
+    uint32_t right;
+    uint32_t node;
+    uint32_t priority;
+};
+
+struct search {
+    struct kp_program *p;
+    const struct kp_residual_input *in;
+    struct kp_budget *budget;
+    struct kp_mdd *mdd;
+    struct kp_cell *val;      /* by node */
+    struct kp_cell *early;    /* by node: what is known of lazy ones */
+    struct kp_bounds *bounds; /* by node, of the state at hand */
+    struct kp_bounds *arg_bounds;
+    struct kp_cell **values; /* by variable: its values */
+    uint32_t **visit;        /* by variable: the order in which its values are tried */
+    uint32_t **row;          /* by variable: children found so far */
+    struct kp_cell *key;
+    uint32_t n_key;
+    bool has_scalar;
+    int64_t scalar;
+    struct entry *entries;
+    size_t n_entries;
+    size_t cap_entries;
+    struct kp_cell *cells;
+    size_t n_cells;
+    size_t cap_cells;
+    uint32_t *table; /* entry index + 1 */
+    size_t table_cap;
+    struct interval *intervals;
+    size_t n_intervals;
+    size_t cap_intervals;
+};
+
+/* ---- values ---- */
+
+static struct kp_cell error_cell(void)
+{
+    return (struct kp_cell){.type = KP_CELL_ERROR};
+}
+
+static struct kp_cell bool_cell(bool b)
+{
+    return (struct kp_cell){.bits = b, .type = KP_BOOL};
+}
+
+/* The commonest operations on two integers; false: not one of them, or it fails. */
+static bool fast_ints(enum kp_op op, int64_t a, int64_t b, struct kp_cell *out)
+{
+    int64_t v = 0;
+    switch ((int)op) {
+    case KP_OP_ADD:
+        if (!kp_add_i64(a, b, &v))
+            return false;
+        break;
+    case KP_OP_SUB:
+        if (!kp_sub_i64(a, b, &v))
+            return false;
+        break;
+    case KP_OP_MUL:
+        if (!kp_mul_i64(a, b, &v))
+            return false;
+        break;
+    case KP_OP_DIV:
+    case KP_OP_FLOORDIV:
+        if (a < 0 || b <= 0)
+            return false;
+        v = a / b;
+        break;
+    case KP_OP_MOD:
+        if (a < 0 || b <= 0)
+            return false;
+        v = a % b;
+        break;
+    case KP_OP_LT:
+        *out = bool_cell(a < b);
+        return true;
+    case KP_OP_LE:
+        *out = bool_cell(a <= b);
+        return true;
+    case KP_OP_GT:
+        *out = bool_cell(a > b);
+        return true;
+    case KP_OP_GE:
+        *out = bool_cell(a >= b);
+        return true;
+    case KP_OP_EQ:
+        *out = bool_cell(a == b);
+        return true;
+    case KP_OP_NE:
+        *out = bool_cell(a != b);
+        return true;
+    default:
+        return false;
+    }
+    *out = (struct kp_cell){.bits = (uint64_t)v, .type = KP_INT};
+    return true;
+}
+
+/* Puts an argument in its place: a constant, something that fails, or something not known. */
+static void hold(const struct kp_program *p, struct kp_expr *holder, struct kp_cell c)
+{
+    if (c.type <= KP_STRING) {
+        holder->op = KP_OP_CONST;
+        holder->value = kp_cell_value(c);
+    } else if (c.type == KP_CELL_ERROR) {
+        *holder = (struct kp_expr){.op = KP_OP_MOD, .n_args = 2, .args = p->failing};
+    } else {
+        *holder = (struct kp_expr){.op = KP_OP_VAR};
+    }
+}
+
+/* By the evaluator itself, so that the meaning of every operation has one home; its arguments
+ * stand in the holders. */
+static struct kp_cell evaluate(const struct kp_rnode *n)
+{
+    const struct kp_env nothing = {NULL, NULL};
+    struct kp_value v;
+    switch (kp_expr_eval(&n->shape, &nothing, &v, NULL)) {
+    case KP_EVAL_VALUE:
+        return kp_cell_from(v);
+    case KP_EVAL_UNKNOWN:
+        return (struct kp_cell){.type = KP_CELL_OPEN};
+    case KP_EVAL_ERROR:
+        break;
+    }
+    return error_cell();
+}
+
+static void compute(struct search *s, uint32_t level)
+{
+    const struct kp_levels *l = &s->p->compute[level];
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t id = l->nodes[i];
+        const struct kp_rnode *n = &s->p->nodes[id];
+        if (n->shape.n_args == 2) {
+            const struct kp_cell *a = &s->val[n->args[0]];
+            const struct kp_cell *b = &s->val[n->args[1]];
+            if (a->type == KP_INT && b->type == KP_INT &&
+                fast_ints(n->shape.op, (int64_t)a->bits, (int64_t)b->bits, &s->val[id]))
+                continue;
+        }
+        for (uint32_t k = 0; k < n->shape.n_args; k++)
+            hold(s->p, &n->holders[k], s->val[n->args[k]]);
+        s->val[id] = evaluate(n);
+    }
+}
+
+static uint32_t terminal(struct kp_cell c)
+{
+    if (c.type == KP_INT || c.type == KP_BOOL)
+        return c.bits != 0 ? KP_MDD_TRUE : KP_MDD_FALSE;
+    if (c.type > KP_STRING)
+        return KP_MDD_FALSE;
+    const struct kp_env nothing = {NULL, NULL};
+    struct kp_expr e = {.op = KP_OP_CONST, .value = kp_cell_value(c)};
+    return kp_expr_truth(&e, &nothing, NULL) == 1 ? KP_MDD_TRUE : KP_MDD_FALSE;
+}
+
+/* ---- the key of a state ---- */
+
+/* What is known of a node when `level` variables are. */
+static struct kp_cell known(const struct search *s, uint32_t node, uint32_t level)
+{
+    const struct kp_rnode *n = &s->p->nodes[node];
+    if (n->level <= level)
+        return s->val[node];
+    return n->lazy ? s->early[node] : (struct kp_cell){.type = KP_CELL_OPEN};
+}
+
+/* Lazy nodes that a part of their arguments has decided. */
+static void compute_early(struct search *s, uint32_t level)
+{
+    struct kp_program *p = s->p;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        struct kp_rnode *n = &p->nodes[i];
+        if (!n->lazy || n->level <= level)
+            continue;
+        for (uint32_t k = 0; k < n->shape.n_args; k++)
+            hold(p, &n->holders[k], known(s, n->args[k], level));
+        s->early[i] = evaluate(n);
+    }
+}
+
+/* Integers and floats as integers of the same order. */
+static int64_t ordered(struct kp_cell c)
+{
+    if (c.type == KP_INT)
+        return (int64_t)c.bits;
+    double f = 0;
+    memcpy(&f, &c.bits, sizeof(f));
+    if (f == 0)
+        return 0;
+    int64_t bits = (int64_t)c.bits;
+    return bits >= 0 ? bits : INT64_MIN - bits;
+}
+
+static void emit(struct search *s, struct kp_cell c)
+{
+    s->key[s->n_key++] = c;
+}
+
+static void emit_value(struct search *s, uint32_t node, uint32_t level, struct kp_cell c)
+{
+    if (node == s->p->scalar[level] && (c.type == KP_INT || c.type == KP_FLOAT)) {
+        s->scalar = ordered(c);
+        /* Twice in a key it has the same value. */
+        s->has_scalar = true;
+        c = (struct kp_cell){.type = KP_CELL_SCALAR};
+    }
+    emit(s, c);
+}
+
+static void walk(struct search *s, uint32_t node, uint32_t level);
+
+/* Logic with one side known: whether it is true or an error is all that matters of it, unless
+ * the result is the operand itself. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static void walk_logic(struct search *s, const struct kp_rnode *n, uint32_t level)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        struct kp_cell c = known(s, n->args[k], level);
+        if (c.type <= KP_STRING && !n->shape.operand)
+            emit(s, (struct kp_cell){.type = KP_CELL_TRUE});
+        else
+            walk(s, n->args[k], level);
+    }
+}
+
+/* Each node says first whether it is known, so that different states have different keys. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static void walk(struct search *s, uint32_t node, uint32_t level)
+{
+    const struct kp_rnode *n = &s->p->nodes[node];
+    struct kp_cell c = known(s, node, level);
+    if (c.type <= KP_CELL_ERROR) {
+        if (n->level > 0)
+            emit_value(s, node, level, c);
+        return;
+    }
+    emit(s, c);
+    if (n->shape.op == KP_OP_AND || n->shape.op == KP_OP_OR) {
+        walk_logic(s, n, level);
+        return;
+    }
+    struct kp_cell cond = {.type = KP_CELL_OPEN};
+    if (n->shape.op == KP_OP_COND)
+        cond = known(s, n->args[0], level);
+    if (cond.type <= KP_STRING) {
+        uint32_t taken = terminal(cond) == KP_MDD_TRUE ? 1 : 2;
+        emit(s, (struct kp_cell){.bits = taken, .type = KP_CELL_CHOSEN});
+        walk(s, n->args[taken], level);
+        return;
+    }
+    for (uint32_t k = 0; k < n->shape.n_args; k++)
+        walk(s, n->args[k], level);
+}
+
+static void make_key(struct search *s, uint32_t level)
+{
+    const struct kp_program *p = s->p;
+    s->n_key = 0;
+    s->has_scalar = false;
+    if (p->nodes[p->root].lazy) {
+        walk(s, p->root, level);
+        return;
+    }
+    const struct kp_levels *cut = &p->cut[level];
+    for (uint32_t i = 0; i < cut->n; i++)
+        emit_value(s, cut->nodes[i], level, s->val[cut->nodes[i]]);
+}
+
+/* ---- memory of states ---- */
+
+static bool grow_table(struct search *s)
+{
+    size_t cap = s->table_cap ? 2 * s->table_cap : 256;
+    uint32_t *table = kp_budget_calloc(s->budget, cap, sizeof(*table));
+    if (!table)
+        return false;
+    for (size_t i = 0; i < s->n_entries; i++) {
+        size_t at = (size_t)s->entries[i].hash & (cap - 1);
+        while (table[at])
+            at = (at + 1) & (cap - 1);
+        table[at] = (uint32_t)i + 1;
+    }
+    kp_budget_free(s->budget, s->table, s->table_cap * sizeof(*table));
+    s->table = table;
+    s->table_cap = cap;
+    return true;
+}
+
+static bool same_key(const struct search *s, const struct entry *e, uint64_t hash,
+                     uint32_t level)
+{
+    return e->hash == hash && e->level == level && e->n_key == s->n_key &&
+           memcmp(s->cells + e->key, s->key, s->n_key * sizeof(*s->key)) == 0;
+}
+
+/* The entry of the key at hand, made when it is new: its result is then KP_MDD_NONE (or no
+ * interval). SIZE_MAX: out of memory. */
+static size_t find_entry(struct search *s, uint32_t level)
+{
+    if (2 * (s->n_entries + 1) > s->table_cap && !grow_table(s))
+        return SIZE_MAX;
+    uint64_t hash = kp_hash64(s->key, s->n_key * sizeof(*s->key), level);
+    size_t at = (size_t)hash & (s->table_cap - 1);
+    for (; s->table[at]; at = (at + 1) & (s->table_cap - 1))
+        if (same_key(s, &s->entries[s->table[at] - 1], hash, level))
+            return s->table[at] - 1;
+    void *p = kp_budget_grow(s->budget, s->entries, &s->cap_entries, s->n_entries + 1,
+                             sizeof(*s->entries));
+    if (!p)
+        return SIZE_MAX;
+    s->entries = p;
+    p = kp_budget_grow(s->budget, s->cells, &s->cap_cells, s->n_cells + s->n_key + 1,
+                       sizeof(*s->cells));
+    if (!p)
+        return SIZE_MAX;
+    s->cells = p;
+    if (s->n_key)
+        memcpy(s->cells + s->n_cells, s->key, s->n_key * sizeof(*s->key));
+    s->entries[s->n_entries] = (struct entry){
+        .hash = hash,
+        .key = s->n_cells,
+        .n_key = s->n_key,
+        .level = level,
+        .result = s->has_scalar ? 0 : KP_MDD_NONE,
+    };
+    s->n_cells += s->n_key;
+    s->table[at] = (uint32_t)++s->n_entries;
+    return s->n_entries - 1;
+}
+
+struct neighbours {
+    uint32_t below; /* the last interval that begins at or below the scalar */
+    uint32_t above; /* the first one that begins above it */
+};
+
+static struct neighbours around(const struct search *s, uint32_t root, int64_t scalar)
+{
+    struct neighbours n = {0, 0};
+    for (uint32_t at = root; at;) {
+        const struct interval *i = &s->intervals[at];
+        if (i->lo <= scalar) {
+            n.below = at;
+            at = i->right;
+        } else {
+            n.above = at;
+            at = i->left;
+        }
+    }
+    return n;
+}
+
+static void insert(struct search *s, uint32_t *root, uint32_t added)
+{
+    struct interval *v = s->intervals;
+    uint32_t *link = root;
+    while (*link && v[*link].priority >= v[added].priority)
+        link = v[*link].lo < v[added].lo ? &v[*link].right : &v[*link].left;
+    uint32_t rest = *link;
+    uint32_t *less = &v[added].left;
+    uint32_t *more = &v[added].right;
+    *link = added;
+    while (rest) {
+        if (v[rest].lo < v[added].lo) {
+            *less = rest;
+            less = &v[rest].right;
+            rest = *less;
+        } else {
+            *more = rest;
+            more = &v[rest].left;
+            rest = *more;
+        }
+    }
+    *less = 0;
+    *more = 0;
+}
+
+/* A terminal node holds for all scalars on its side as well. */
+static void reach(const struct search *s, uint32_t level, uint32_t node, int64_t *lo,
+                  int64_t *hi)
+{
+    if (node > KP_MDD_TRUE)
+        return;
+    bool up = (s->p->nodes[s->p->scalar[level]].direction > 0) == (node == KP_MDD_TRUE);
+    *lo = up ? *lo : INT64_MIN;
+    *hi = up ? INT64_MAX : *hi;
+}
+
+static bool remember_scalar(struct search *s, size_t entry, int64_t scalar, uint32_t node)
+{
+    struct entry *e = &s->entries[entry];
+    int64_t lo = scalar;
+    int64_t hi = scalar;
+    reach(s, e->level, node, &lo, &hi);
+    struct neighbours n = around(s, e->result, scalar);
+    if (n.below && s->intervals[n.below].node == node) {
+        if (hi > s->intervals[n.below].hi)
+            s->intervals[n.below].hi = hi;
+        return true;
+    }
+    if (n.above && s->intervals[n.above].node == node) {
+        s->intervals[n.above].lo = lo;
+        return true;
+    }
+    void *p = kp_budget_grow(s->budget, s->intervals, &s->cap_intervals, s->n_intervals + 2,
+                             sizeof(*s->intervals));
+    if (!p)
+        return false;
+    s->intervals = p;
+    uint32_t added = (uint32_t)++s->n_intervals;
+    s->intervals[added] =
+        (struct interval){.lo = lo, .hi = hi, .node = node, .priority = added * 2654435761U};
+    insert(s, &e->result, added);
+    return true;
+}
+
+static bool recall(const struct search *s, size_t entry, uint32_t *node)
+{
+    const struct entry *e = &s->entries[entry];
+    if (!s->has_scalar) {
+        *node = e->result;
+        return e->result != KP_MDD_NONE;
+    }
+    struct neighbours n = around(s, e->result, s->scalar);
+    if (!n.below || s->intervals[n.below].hi < s->scalar)
+        return false;
+    *node = s->intervals[n.below].node;
+    return true;
+}
+
+/* ---- the search ---- */
+
+static struct kp_bounds cell_bounds(struct kp_cell c)
+{
+    if (c.type <= KP_BOOL)
+        return kp_bounds_value(kp_cell_value(c));
+    return (struct kp_bounds){-INFINITY, INFINITY};
+}
+
+/* What intervals say of the state: a terminal, or KP_MDD_NONE. */
+static uint32_t by_bounds(struct search *s, uint32_t level)
+{
+    const struct kp_program *p = s->p;
+    const struct kp_levels *cut = &p->cut[level];
+    const struct kp_levels *open = &p->open[level];
+    for (uint32_t i = 0; i < cut->n; i++)
+        s->bounds[cut->nodes[i]] = cell_bounds(s->val[cut->nodes[i]]);
+    for (uint32_t i = 0; i < open->n; i++) {
+        const struct kp_rnode *n = &p->nodes[open->nodes[i]];
+        for (uint32_t k = 0; k < n->shape.n_args; k++)
+            s->arg_bounds[k] = s->bounds[n->args[k]];
+        s->bounds[open->nodes[i]] =
+            n->shape.n_args ? kp_bounds_of(&n->shape, s->arg_bounds, n->types) : n->bounds;
+    }
+    int truth = kp_bounds_truth(s->bounds[p->root]);
+    return truth < 0 ? KP_MDD_NONE : truth ? KP_MDD_TRUE : KP_MDD_FALSE;
+}
+
+static uint32_t solve(struct search *s, uint32_t level);
+
+/* NOLINTNEXTLINE(misc-no-recursion): one level for each variable, at most KP_PARAMS_MAX */
+static uint32_t expand(struct search *s, uint32_t level)
+{
+    const struct kp_program *p = s->p;
+    uint32_t n = s->in->params[p->param[level]].n_values;
+    uint32_t *row = s->row[level];
+    struct kp_cell *var = &s->val[p->var_node[level]];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = s->visit[level][i];
+        *var = s->values[level][v];
+        compute(s, level + 1);
+        row[v] = level + 1 == p->n_vars ? terminal(s->val[p->root]) : solve(s, level + 1);
+        if (row[v] == KP_MDD_NONE)
+            return KP_MDD_NONE;
+    }
+    return kp_mdd_node(s->mdd, s->budget, level, row);
+}
+
+/* The node of the state with `level` variables known; KP_MDD_NONE: out of memory. */
+/* NOLINTNEXTLINE(misc-no-recursion): one level for each variable, at most KP_PARAMS_MAX */
+static uint32_t solve(struct search *s, uint32_t level)
+{
+    uint32_t node = KP_MDD_NONE;
+    bool lazy = s->p->nodes[s->p->root].lazy;
+    if (lazy) {
+        compute_early(s, level);
+        struct kp_cell root = known(s, s->p->root, level);
+        if (root.type <= KP_CELL_ERROR)
+            return terminal(root);
+    }
+    make_key(s, level);
+    size_t entry = find_entry(s, level);
+    if (entry == SIZE_MAX)
+        return KP_MDD_NONE;
+    if (recall(s, entry, &node))
+        return node;
+    bool has_scalar = s->has_scalar;
+    int64_t scalar = s->scalar;
+    if (s->p->regular)
+        node = by_bounds(s, level);
+    if (node == KP_MDD_NONE)
+        node = expand(s, level);
+    if (node == KP_MDD_NONE)
+        return node;
+    if (!has_scalar)
+        s->entries[entry].result = node;
+    else if (!remember_scalar(s, entry, scalar, node))
+        return KP_MDD_NONE;
+    return node;
+}
+
+/* First and last, then the middle of the largest gap, and so on: neighbours that lead to the
+ * same node soon enclose all between them. */
+static void visit_order(uint32_t *visit, uint32_t n)
+{
+    uint32_t at = 0;
+    visit[at++] = 0;
+    if (n > 1)
+        visit[at++] = n - 1;
+    uint32_t step = 1;
+    while (step < n)
+        step *= 2;
+    for (step /= 2; step > 0; step /= 2)
+        for (uint32_t v = step; v < n - 1; v += 2 * step)
+            visit[at++] = v;
+}
+
+static bool prepare_variables(struct search *s, struct kp_arena *arena)
+{
+    const struct kp_program *p = s->p;
+    s->values = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(struct kp_cell *));
+    s->visit = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(uint32_t *));
+    s->row = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(uint32_t *));
+    if (!s->values || !s->visit || !s->row)
+        return false;
+    for (uint32_t i = 0; i < p->n_vars; i++) {
+        const struct kp_param *q = &s->in->params[p->param[i]];
+        s->values[i] = kp_arena_alloc(arena, q->n_values, sizeof(struct kp_cell));
+        s->visit[i] = kp_arena_alloc(arena, q->n_values, sizeof(uint32_t));
+        s->row[i] = kp_arena_alloc(arena, q->n_values, sizeof(uint32_t));
+        if (!s->values[i] || !s->visit[i] || !s->row[i])
+            return false;
+        for (uint32_t v = 0; v < q->n_values; v++)
+            s->values[i][v] = kp_cell_from(q->values[v]);
+        visit_order(s->visit[i], q->n_values);
+    }
+    return true;
+}
+
+static bool prepare(struct search *s, struct kp_arena *arena)
+{
+    const struct kp_program *p = s->p;
+    size_t n = (size_t)p->n_nodes + 1;
+    s->val = kp_arena_alloc(arena, n, sizeof(*s->val));
+    s->early = kp_arena_alloc(arena, n, sizeof(*s->early));
+    s->bounds = kp_arena_alloc(arena, n, sizeof(*s->bounds));
+    s->arg_bounds = kp_arena_alloc(arena, (size_t)p->max_args + 1, sizeof(*s->arg_bounds));
+    if (!s->val || !s->early || !s->bounds || !s->arg_bounds || !prepare_variables(s, arena))
+        return false;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        s->bounds[i] = p->nodes[i].bounds;
+        if (p->nodes[i].shape.op == KP_OP_CONST)
+            s->val[i] = p->nodes[i].value;
+    }
+    return true;
+}
+
+static bool init_mdd(struct search *s, struct kp_arena *arena)
+{
+    const struct kp_program *p = s->p;
+    uint32_t *level = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(*level));
+    uint32_t *domain = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(*domain));
+    if (!level || !domain)
+        return false;
+    for (uint32_t i = 0; i < p->n_vars; i++) {
+        level[i] = s->in->level[p->param[i]];
+        domain[i] = s->in->params[p->param[i]].n_values;
+    }
+    return kp_mdd_init(s->mdd, s->budget, p->n_vars, level, domain);
+}
+
+/* A key can name each node at most twice for each path to it that the walk takes. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static size_t key_limit(const struct kp_program *p, uint32_t node, size_t most)
+{
+    size_t n = 2;
+    const struct kp_rnode *r = &p->nodes[node];
+    for (uint32_t k = 0; k < r->shape.n_args && n < most; k++)
+        n += key_limit(p, r->args[k], most - n);
+    return n;
+}
+
+static void release(struct search *s)
+{
+    struct kp_budget *b = s->budget;
+    kp_budget_free(b, s->entries, s->cap_entries * sizeof(*s->entries));
+    kp_budget_free(b, s->cells, s->cap_cells * sizeof(*s->cells));
+    kp_budget_free(b, s->table, s->table_cap * sizeof(*s->table));
+    kp_budget_free(b, s->intervals, s->cap_intervals * sizeof(*s->intervals));
+}
+
+/* Everything whose size does not depend on the search. */
+static bool start(struct search *s, const struct kp_term *atom, struct kp_arena *arena)
+{
+    enum { KEY_MAX = 1 << 20 };
+    if (!kp_program_build(s->p, s->in, atom, arena) || !prepare(s, arena))
+        return false;
+    size_t n = key_limit(s->p, s->p->root, KEY_MAX);
+    if (n >= KEY_MAX) {
+        s->budget->over = true;
+        return false;
+    }
+    s->key = kp_arena_alloc(arena, n, sizeof(*s->key));
+    return s->key && init_mdd(s, arena);
+}
+
+kopt_status kp_residual_mdd(const struct kp_residual_input *in, const struct kp_term *atom,
+                            struct kp_budget *budget, struct kp_mdd *out, kopt_error *err)
+{
+    struct kp_arena arena = KP_ARENA_INIT(budget->max - budget->used);
+    struct kp_program program = {0};
+    struct search s = {.p = &program, .in = in, .budget = budget, .mdd = out};
+    kopt_status st = KOPT_OK;
+    *out = (struct kp_mdd){.root = KP_MDD_NONE};
+    size_t charged = 0;
+    if (!start(&s, atom, &arena)) {
+        kp_budget_blame(budget, &arena);
+    } else if (kp_budget_charge(budget, arena.used)) {
+        charged = arena.used;
+        compute(&s, 0);
+        out->root = program.n_vars == 0 ? terminal(s.val[program.root]) : solve(&s, 0);
+    }
+    if (out->root == KP_MDD_NONE)
+        st = kp_budget_error(budget, err);
+    release(&s);
+    budget->used -= charged;
+    kp_arena_deinit(&arena);
+    kp_mdd_seal(out, budget);
+    if (st != KOPT_OK)
+        kp_mdd_deinit(out, budget);
+    return st;
+}

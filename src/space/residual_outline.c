@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "space/residual.h"
+
+#include <string.h>
+
+enum { UNIT = 1 << 16 };
+
+uint32_t kp_log2_units(uint64_t n)
+{
+    uint32_t whole = 63U - (uint32_t)__builtin_clzll(n | 1);
+    uint64_t rest = n - ((uint64_t)1 << whole);
+    rest = whole > 32 ? rest >> (whole - 16) : (rest << 16) >> whole;
+    return n ? whole * UNIT + (uint32_t)rest : 0;
+}
+
+struct outlining {
+    struct kp_outline *o;
+    const uint32_t *log_domain;
+    struct kp_arena *arena;
+    uint32_t cap_nodes;
+    uint32_t n_children;
+    uint32_t cap_children;
+    bool failed;
+};
+
+struct list { /* nodes that wait for their parent */
+    struct outlining *in;
+    uint32_t *items;
+    uint32_t n;
+    uint32_t cap;
+};
+
+static void *grown(struct kp_arena *arena, const void *old, uint32_t n, uint32_t *cap,
+                   size_t size)
+{
+    uint32_t want = *cap ? 2 * *cap : 16;
+    void *p = kp_arena_alloc(arena, want, size);
+    if (p && n)
+        memcpy(p, old, n * size);
+    if (p)
+        *cap = want;
+    return p;
+}
+
+static bool list_add(struct list *l, uint32_t node)
+{
+    if (l->n == l->cap) {
+        uint32_t *p = grown(l->in->arena, l->items, l->n, &l->cap, sizeof(*p));
+        if (!p)
+            return false;
+        l->items = p;
+    }
+    l->items[l->n++] = node;
+    return true;
+}
+
+static bool is_constant(const struct kp_term *t)
+{
+    for (size_t w = 0; w < KP_PARAMS_MAX / 64; w++)
+        if (t->vars.w[w])
+            return false;
+    return true;
+}
+
+/* As many as the parts can combine to, and no more than the range of a whole number holds. Some
+ * combinations of a chain coincide: half a bit is taken off for each, so that to join two
+ * values counts as better than to keep both. */
+static uint32_t values_of(const struct outlining *in, const struct kp_term *t,
+                          const struct list *children, bool chain)
+{
+    uint64_t log_n = 0;
+    double range = t->bounds.hi - t->bounds.lo + 1;
+    for (uint32_t i = 0; i < children->n; i++)
+        log_n += in->o->nodes[children->items[i]].log_n;
+    if (chain && children->n > 1 && log_n > (children->n - 1) * (UNIT / 2))
+        log_n -= (children->n - 1) * (UNIT / 2);
+    if (t->types == KP_TYPES_BOOL)
+        range = 2;
+    else if (t->types != KP_TYPES_INT)
+        range = 0x1p63;
+    if (range < 0x1p62 && kp_log2_units((uint64_t)range) < log_n)
+        log_n = kp_log2_units((uint64_t)range);
+    return log_n > UINT32_MAX ? UINT32_MAX : (uint32_t)log_n;
+}
+
+static bool add_node(struct outlining *in, const struct kp_outline_node *n,
+                     const struct list *children)
+{
+    struct kp_outline *o = in->o;
+    if (o->n_nodes == in->cap_nodes) {
+        struct kp_outline_node *p =
+            grown(in->arena, o->nodes, o->n_nodes, &in->cap_nodes, sizeof(*p));
+        if (!p)
+            return false;
+        o->nodes = p;
+    }
+    while (in->n_children + children->n > in->cap_children) {
+        uint32_t *p =
+            grown(in->arena, o->children, in->n_children, &in->cap_children, sizeof(*p));
+        if (!p)
+            return false;
+        o->children = p;
+    }
+    o->nodes[o->n_nodes] = *n;
+    o->nodes[o->n_nodes].first_child = in->n_children;
+    o->nodes[o->n_nodes++].n_children = children->n;
+    for (uint32_t i = 0; i < children->n; i++)
+        o->children[in->n_children++] = children->items[i];
+    return true;
+}
+
+static bool outline(struct outlining *in, const struct kp_term *t);
+
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static bool outline_child(void *user, const struct kp_term *t, bool negative)
+{
+    struct list *l = user;
+    (void)negative;
+    return is_constant(t) || (outline(l->in, t) && list_add(l, l->in->o->n_nodes - 1));
+}
+
+/* Adds the node of `t`, which is no constant, behind those of its parts. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static bool outline(struct outlining *in, const struct kp_term *t)
+{
+    struct list children = {.in = in};
+    struct kp_chain_visitor v = {outline_child, &children};
+    enum kp_chain chain = kp_term_chain(t);
+    struct kp_outline_node n = {.vars = t->vars, .chain = chain != KP_CHAIN_NONE};
+    if (t->e.op == KP_OP_VAR) {
+        n.log_n = in->log_domain[t->e.slot];
+        return add_node(in, &n, &children);
+    }
+    if (n.chain) {
+        if (!kp_term_operands(t, chain, false, &v))
+            return false;
+    } else {
+        for (size_t i = 0; i < t->e.n_args; i++)
+            if (!outline_child(&children, kp_term_arg(t, i), false))
+                return false;
+    }
+    n.log_n = values_of(in, t, &children, n.chain);
+    return add_node(in, &n, &children);
+}
+
+bool kp_outline_build(struct kp_outline *o, const struct kp_term *atom,
+                      const uint32_t *log_domain, struct kp_arena *arena)
+{
+    struct outlining in = {.o = o, .log_domain = log_domain, .arena = arena};
+    *o = (struct kp_outline){0};
+    if (is_constant(atom))
+        return true;
+    if (!outline(&in, atom))
+        return false;
+    o->scratch = kp_arena_alloc(arena, o->n_nodes, sizeof(*o->scratch));
+    return o->scratch != NULL;
+}
+
+enum cover { COVER_NONE, COVER_SOME, COVER_ALL };
+
+static enum cover covered(const struct kp_varset *vars, const struct kp_varset *known)
+{
+    bool some = false;
+    bool all = true;
+    for (size_t w = 0; w < KP_PARAMS_MAX / 64; w++) {
+        some |= (vars->w[w] & known->w[w]) != 0;
+        all &= (vars->w[w] & ~known->w[w]) == 0;
+    }
+    return all ? COVER_ALL : some ? COVER_SOME : COVER_NONE;
+}
+
+static uint32_t states_of(const struct kp_outline *o, const struct kp_outline_node *n,
+                          const struct kp_varset *known)
+{
+    uint64_t merged = 0; /* operands that a chain holds as one value */
+    uint64_t apart = 0;
+    enum cover c = covered(&n->vars, known);
+    if (c != COVER_SOME)
+        return c == COVER_ALL ? n->log_n : 0;
+    for (uint32_t i = 0; i < n->n_children; i++) {
+        uint32_t child = o->children[n->first_child + i];
+        bool whole = covered(&o->nodes[child].vars, known) == COVER_ALL;
+        if (n->chain && whole)
+            merged += o->scratch[child];
+        else
+            apart += o->scratch[child];
+    }
+    apart += merged < n->log_n ? merged : n->log_n;
+    return apart > UINT32_MAX ? UINT32_MAX : (uint32_t)apart;
+}
+
+uint64_t kp_outline_log_states(struct kp_outline *o, const struct kp_varset *known)
+{
+    for (uint32_t i = 0; i < o->n_nodes; i++)
+        o->scratch[i] = states_of(o, &o->nodes[i], known);
+    return o->n_nodes ? o->scratch[o->n_nodes - 1] : 0;
+}
