@@ -127,6 +127,8 @@ static kopt_status header_member(struct import *x, bool *at_cache, bool *end, ko
     if (kp_ktread_peek(x->in) != '"' || !kp_ktread_value(x->in, &x->text) ||
         !kp_ktread_take(x->in, ':'))
         return ended_in_header(x, err);
+    if (x->text.failed == KOPT_ENOMEM)
+        return kp_err_nomem(err);
     *at_cache = strcmp(kp_buf_text(&x->text), "\"cache\"") == 0;
     if (*at_cache)
         return KOPT_OK;
