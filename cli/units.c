@@ -29,7 +29,7 @@ static bool number(const char *s, double *out, char **end)
         return false;
     errno = 0;
     double v = strtod(s, end);
-    if (*end == s || !isfinite(v))
+    if (*end == s || *end > s + n || !isfinite(v)) /* strtod() reads hexadecimal, too */
         return false;
     *out = v;
     return true;
