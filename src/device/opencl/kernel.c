@@ -99,17 +99,22 @@ static kopt_status check_kind(struct kp_cl_session *s, const struct kp_cl_kernel
                               enum kp_arg_space given, kopt_error *err)
 {
     cl_kernel_arg_address_qualifier q = 0;
+    cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
     char type[TYPE_NAME] = "";
-    if (s->cl->clGetKernelArgInfo(k->kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof(q), &q,
-                                  NULL) != CL_SUCCESS)
+    const struct kp_cl_api *cl = s->cl;
+    if (cl->clGetKernelArgInfo(k->kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof(q), &q,
+                               NULL) != CL_SUCCESS)
         return KOPT_OK;
-    (void)s->cl->clGetKernelArgInfo(k->kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof(type) - 1,
-                                    type, NULL);
-    if (strncmp(type, "image", 5) == 0 || strcmp(type, "sampler_t") == 0)
-        return kp_err(err, KOPT_EINPUT,
-                      "argument %u of kernel %s is a %s: only buffers, local "
-                      "memory and values can be passed",
-                      i + 1, k->name, type);
+    (void)cl->clGetKernelArgInfo(k->kernel, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof(access),
+                                 &access, NULL);
+    (void)cl->clGetKernelArgInfo(k->kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof(type) - 1, type,
+                                 NULL);
+    if (access != CL_KERNEL_ARG_ACCESS_NONE || strcmp(type, "sampler_t") == 0)
+        return kp_err(
+            err, KOPT_EINPUT,
+            "argument %u of kernel %s has type %s: only buffers, local memory and values "
+            "can be passed",
+            i + 1, k->name, type);
     enum kp_arg_space declared = KP_SPACE_VALUE;
     if (q == CL_KERNEL_ARG_ADDRESS_GLOBAL || q == CL_KERNEL_ARG_ADDRESS_CONSTANT)
         declared = KP_SPACE_GLOBAL;

@@ -88,9 +88,7 @@ static kopt_status add_options(const struct kp_compile_job *job, bool pocl,
                                struct kp_cl_text *out, kopt_error *err)
 {
     kopt_status st = KOPT_OK;
-    kp_buf_adds(&out->options, "-I.");
-    if (!pocl) /* PoCL keeps it anyway */
-        kp_buf_adds(&out->options, " -cl-kernel-arg-info");
+    kp_buf_adds(&out->options, "-I. -cl-kernel-arg-info");
     for (size_t i = 0; i < job->n_options && st == KOPT_OK; i++) {
         const char *option = job->options[i];
         char kind = option[0] == '-' ? option[1] : 0;
