@@ -229,7 +229,7 @@ static int64_t parse_timestamp(const char *s)
 
 static double member_scaled(const struct kp_json *o, const char *name, double factor)
 {
-    double v = NAN;
+    double v = (double)NAN;
     return kp_json_as_f64(kp_json_get(o, name), &v) ? v * factor : (double)NAN;
 }
 
@@ -330,7 +330,7 @@ static kopt_status read_outcome(struct import *x, const struct kp_json *entry, k
                                 kopt_error *err)
 {
     struct kp_str what = {0};
-    double ms = NAN;
+    double ms = (double)NAN;
     size_t n = 0;
     bool number = kp_json_as_f64(kp_json_get(entry, "time"), &ms);
     if (failure_name(entry, &what)) {
@@ -364,15 +364,15 @@ static kopt_status read_entry(struct import *x, const struct kp_json *entry, kop
         .config = kp_buf_text(&x->config),
         .message = "",
         .log = "",
-        .median_ns = NAN,
-        .low_ns = NAN,
-        .high_ns = NAN,
+        .median_ns = (double)NAN,
+        .low_ns = (double)NAN,
+        .high_ns = (double)NAN,
         .compile_ns = member_scaled(entry, "compile_time", 1e6),
         .device_ns = isfinite(verify_ns) ? bench_ns + verify_ns : bench_ns,
         .registers = -1,
         .shared_bytes = -1,
         .local_bytes = -1,
-        .max_error = NAN,
+        .max_error = (double)NAN,
         .power_w = member_scaled(entry, "nvml_power", 1),
         .energy_j = member_scaled(entry, "nvml_energy", 1),
         .sm_mhz = member_scaled(entry, "core_freq", 1),

@@ -404,13 +404,13 @@ static double distance_to(const struct entry *e, const char *const *names,
 {
     double sum = 0;
     if (e->n != n)
-        return NAN;
+        return (double)NAN;
     for (size_t i = 0; i < n; i++) {
         size_t k = 0;
         while (k < n && strcmp(e->names[i], names[k]) != 0)
             k++;
         if (k == n)
-            return NAN;
+            return (double)NAN;
         double d = values[k] == e->values[i] ? 0
                    : values[k] >= 1          ? log2((double)values[k]) - e->logs[i]
                                              : (double)NAN;
@@ -472,7 +472,7 @@ void kp_select_find(const struct kp_select *s, const char *kernel, const char *c
     struct near near[N_PLACES] = {{.n = 0}};
     size_t n_entries;
     *out = (struct kp_selected){
-        .config = "", .how = KP_SELECT_NONE, .distance = NAN, .median_ns = NAN};
+        .config = "", .how = KP_SELECT_NONE, .distance = (double)NAN, .median_ns = (double)NAN};
     const struct entry *e = find_exact(s, kernel, names, values, n);
     if (e) {
         answer(e, KP_SELECT_EXACT, 0, 1, out);

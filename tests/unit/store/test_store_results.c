@@ -226,8 +226,8 @@ static void what_is_not_known_stays_not_known(void **state)
     struct copy c = {0};
     int64_t s = make_subject(f, a_subject());
     kopt_result r = a_failure("{}", KOPT_OUT_HANG);
-    r.compile_ns = NAN;
-    r.device_ns = NAN;
+    r.compile_ns = (double)NAN;
+    r.device_ns = (double)NAN;
     r.message = NULL;
     add(f, 0, s, r);
     struct kp_result_filter filter = all_of(s);
@@ -275,7 +275,7 @@ static void nonsense_is_refused(void **state)
     int64_t id = 0;
     int64_t s = make_subject(f, a_subject());
     int64_t run = make_run(f, s);
-    kopt_result r = a_result("{\"X\":1}", NAN);
+    kopt_result r = a_result("{\"X\":1}", (double)NAN);
     ASSERT_FAILS(f, KOPT_EUSAGE, "needs a time", kp_store_add(f->st, run, s, &r, &id, &f->err));
     r.median_ns = -1;
     ASSERT_FAILS(f, KOPT_EUSAGE, "needs a time", kp_store_add(f->st, run, s, &r, &id, &f->err));

@@ -17,7 +17,7 @@ static void assert_type(const struct kp_json *j, enum kp_json_type type)
 
 static void assert_number(const struct kp_json *j)
 {
-    double v = NAN;
+    double v = (double)NAN;
     assert_true(kp_json_as_f64(j, &v));
 }
 
@@ -242,8 +242,8 @@ static void what_is_not_utf8_or_not_known_stays_valid(void **state)
     int64_t s = make_subject(f, a_subject());
     kopt_result r = a_failure("{\"X\":1}", KOPT_OUT_CRASH);
     r.message = "signal \xFF\x01 \"quoted\"";
-    r.compile_ns = NAN;
-    r.device_ns = INFINITY;
+    r.compile_ns = (double)NAN;
+    r.device_ns = (double)INFINITY;
     r.wall_us = 0;
     add(f, 0, s, r);
     struct kp_json *root = export_t4(f, s);
