@@ -443,8 +443,11 @@ kopt_status kp_buffer_compare(struct kp_device *d, struct kp_buffer *got,
         return kp_err(err, KOPT_ERANGE,
                       "%zu bytes are no whole number of elements of %zu bytes", got->bytes,
                       kp_number_bytes(type));
+    kopt_status here = KOPT_ENOTFOUND;
     if (d->ops->compare)
-        return d->ops->compare(d, got, want, type, rtol, atol, out, err);
+        here = d->ops->compare(d, got, want, type, rtol, atol, out, err);
+    if (here != KOPT_ENOTFOUND)
+        return here;
     const struct tolerance t = {type, rtol, atol};
     return compare_read_back(d, got, want, &t, out, err);
 }

@@ -43,7 +43,8 @@ struct kp_runtime_ops {
     void (*module_unload)(struct kp_device *d, struct kp_module *m);
     kopt_status (*run)(struct kp_device *d, struct kp_module *m, const struct kp_run *run,
                        kopt_error *err);
-    /* optional: NULL = both are read back and compared on the host */
+    /* optional: NULL, or KOPT_ENOTFOUND from it (no kernel to do it with, nothing written to
+     * *out), = both are read back and compared on the host */
     kopt_status (*compare)(struct kp_device *d, struct kp_buffer *got, struct kp_buffer *want,
                            enum kp_number type, double rtol, double atol,
                            struct kp_compare *out, kopt_error *err);

@@ -214,9 +214,9 @@ void kp_cuda_buffer_free(struct kp_device *base, struct kp_buffer *buffer)
 {
     struct kp_cuda_device *d = (struct kp_cuda_device *)base;
     struct kp_cuda_buffer *b = (struct kp_cuda_buffer *)buffer;
-    /* on a lost device the memory went with the context */
-    if (kp_cuda_enter(d, NULL) == KOPT_OK)
-        (void)d->drv->cuMemFree(b->at);
+    /* on a lost device this fails: the memory goes with the context */
+    (void)d->drv->cuCtxSetCurrent(d->context);
+    (void)d->drv->cuMemFree(b->at);
     kp_free(b);
 }
 

@@ -157,8 +157,10 @@ void kp_cuda_module_unload(struct kp_device *base, struct kp_module *module)
 {
     struct kp_cuda_device *d = (struct kp_cuda_device *)base;
     struct kp_cuda_module *m = (struct kp_cuda_module *)module;
-    if (m->module && kp_cuda_enter(d, NULL) == KOPT_OK)
+    if (m->module) { /* fails on a lost device, where it goes with the context */
+        (void)d->drv->cuCtxSetCurrent(d->context);
         (void)d->drv->cuModuleUnload(m->module);
+    }
     kp_free(m->param_bytes);
     kp_free(m);
 }
@@ -320,9 +322,10 @@ static kopt_status flight_failed(const struct flight *f, kp_cu_result rc, kopt_e
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     if (f->launch_refused && rc == KP_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
         return kp_err(err, KOPT_ERANGE,
-                      "registers: %" PRId64 " for each of %" PRIu64 " threads of %" PRId64
-                      " in all",
-                      info->registers, threads, f->d->base.info.limits.registers);
+                      "launch resources: %" PRId64 " registers of %" PRId64 " and %" PRId64
+                      " bytes of local memory for each of %" PRIu64 " threads",
+                      info->registers, f->d->base.info.limits.registers, info->local_bytes,
+                      threads);
     if (f->launch_refused && rc == KP_CUDA_ERROR_OUT_OF_MEMORY)
         return kp_err(err, KOPT_ERANGE,
                       "device memory: not enough for local memory of %" PRId64
