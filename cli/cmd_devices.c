@@ -120,10 +120,10 @@ static void free_found(struct found *f)
 static int run(struct cli *c, const struct cli_args *args, const void *options)
 {
     static const struct cli_column columns[] = {
-        {"ID", CLI_LEFT, false},      {"NAME", CLI_LEFT, true},
-        {"DRIVER", CLI_LEFT, true},   {"COMPILER", CLI_LEFT, true},
-        {"MEMORY", CLI_RIGHT, false}, {"SHARED", CLI_RIGHT, false},
-        {"GROUP", CLI_RIGHT, false},  {"UNITS", CLI_RIGHT, false}};
+        {"ID", CLI_LEFT, CLI_WHOLE},      {"NAME", CLI_LEFT, CLI_CUT},
+        {"DRIVER", CLI_LEFT, CLI_CUT},    {"COMPILER", CLI_LEFT, CLI_CUT},
+        {"MEMORY", CLI_RIGHT, CLI_WHOLE}, {"SHARED", CLI_RIGHT, CLI_WHOLE},
+        {"GROUP", CLI_RIGHT, CLI_WHOLE},  {"UNITS", CLI_RIGHT, CLI_WHOLE}};
     const struct devices_options *o = options;
     if (args->n)
         return cli_usage(c, "'%s' is one word too many", args->words[0]);

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- help
- * ------------------------------------------------------------------------------------- */
+/* --- help --------------------------------------------------------------------------------- */
 
 static int run_help(struct cli *c, const struct cli_args *args, const void *options)
 {
@@ -40,8 +39,7 @@ const struct cli_command cli_cmd_help = {
     .run = run_help,
 };
 
-/* --- version
- * ---------------------------------------------------------------------------------- */
+/* --- version ------------------------------------------------------------------------------ */
 
 struct version_options {
     bool json;
@@ -80,8 +78,7 @@ const struct cli_command cli_cmd_version = {
     .run = run_version,
 };
 
-/* --- completion
- * ------------------------------------------------------------------------------- */
+/* --- completion --------------------------------------------------------------------------- */
 
 static int run_completion(struct cli *c, const struct cli_args *args, const void *options)
 {
@@ -133,8 +130,7 @@ const struct cli_command cli_cmd_man = {
     .hidden = true,
 };
 
-/* --- words for the completion scripts
- * --------------------------------------------------------- */
+/* --- words for the completion scripts ----------------------------------------------------- */
 
 static void print_device(void *user, const kopt_device_info *info)
 {

@@ -34,8 +34,7 @@ struct view {
     size_t n_params;
 };
 
-/* --- what is there
- * ---------------------------------------------------------------------------- */
+/* --- what is there ------------------------------------------------------------------------ */
 
 static char *value_text(const kopt_space *s, size_t param, size_t value)
 {
@@ -78,8 +77,8 @@ static void print_header(const struct view *v)
 
 static void print_params(const struct view *v)
 {
-    static const struct cli_column columns[] = {{"PARAMETER", CLI_LEFT, false},
-                                                {"VALUES", CLI_LEFT, true}};
+    static const struct cli_column columns[] = {{"PARAMETER", CLI_LEFT, CLI_WHOLE},
+                                                {"VALUES", CLI_LEFT, CLI_WRAP}};
     struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
     for (size_t i = 0; i < v->n_params; i++) {
         char *values = values_text(v, i);
@@ -94,7 +93,7 @@ static void print_params(const struct view *v)
 static void print_counts(const struct view *v)
 {
     static const struct cli_column columns[] = {
-        {"", CLI_LEFT, false}, {"", CLI_RIGHT, false}, {"", CLI_LEFT, false}};
+        {"", CLI_LEFT, CLI_WHOLE}, {"", CLI_RIGHT, CLI_WHOLE}, {"", CLI_LEFT, CLI_WHOLE}};
     double all = kopt_space_cartesian(v->space);
     double valid = (double)kopt_space_count(v->space);
     char text[CLI_NUM];
@@ -110,8 +109,7 @@ static void print_counts(const struct view *v)
     cli_table_free(t);
 }
 
-/* --- rules
- * ------------------------------------------------------------------------------------ */
+/* --- rules -------------------------------------------------------------------------------- */
 
 struct rules {
     const struct view *v;
@@ -167,10 +165,10 @@ static void on_rule(void *user, const kopt_rule_info *r)
 /* The table of rules; `rules` gets which one emptied the space. */
 static kopt_status print_rules(const struct view *v, struct rules *rules, kopt_error *err)
 {
-    static const struct cli_column columns[] = {{"LINE", CLI_RIGHT, false},
-                                                {"REMOVES ALONE", CLI_RIGHT, false},
-                                                {"IN TURN", CLI_RIGHT, false},
-                                                {"RULE", CLI_LEFT, false}};
+    static const struct cli_column columns[] = {{"LINE", CLI_RIGHT, CLI_WHOLE},
+                                                {"REMOVES ALONE", CLI_RIGHT, CLI_WHOLE},
+                                                {"IN TURN", CLI_RIGHT, CLI_WHOLE},
+                                                {"RULE", CLI_LEFT, CLI_WRAP}};
     rules->table = cli_table_new(columns, CLI_LEN(columns));
     kopt_status st = kopt_space_explain(v->space, on_rule, rules, err);
     if (st == KOPT_OK && cli_table_rows(rules->table) > 0)
@@ -280,8 +278,7 @@ static int json_all(const struct view *v)
     return code;
 }
 
-/* --- configurations
- * --------------------------------------------------------------------------- */
+/* --- configurations ----------------------------------------------------------------------- */
 
 static void print_config(const struct view *v, const uint32_t *config, uint64_t rank,
                          bool ranked)
@@ -374,8 +371,7 @@ static int count(const struct view *v)
     return CLI_EXIT_DONE;
 }
 
-/* --- the command
- * ------------------------------------------------------------------------------ */
+/* --- the command -------------------------------------------------------------------------- */
 
 static int show(const struct view *v)
 {

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- signals
- * ---------------------------------------------------------------------------------- */
+/* --- signals ------------------------------------------------------------------------------ */
 
 /* What the handler needs; there is one session in the program. */
 static kopt_tuner *volatile running;
@@ -50,8 +49,7 @@ static void catch_signals(const struct cli *c)
     (void)sigaction(SIGHUP, &action, NULL);
 }
 
-/* --- the session
- * ------------------------------------------------------------------------------ */
+/* --- the session -------------------------------------------------------------------------- */
 
 static void fill(kopt_tune_options *to, const struct cli_tune_options *o, struct cli *c,
                  const struct cli_target *t, const char *store)

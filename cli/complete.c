@@ -30,8 +30,7 @@ static const char *kind_word(enum cli_complete kind)
     return "";
 }
 
-/* --- bash ------------------------------------------------------------------------------------
- */
+/* --- bash --------------------------------------------------------------------------------- */
 
 static void bash_spellings(const struct cli_opt *opts, size_t n)
 {
@@ -151,8 +150,7 @@ void cli_complete_bash(const struct cli_command *root)
                "complete -F _kopt kopt");
 }
 
-/* --- zsh -------------------------------------------------------------------------------------
- */
+/* --- zsh ---------------------------------------------------------------------------------- */
 
 /* Inside '..' of an _arguments spec: quotes, brackets and colons are special. */
 static void zsh_text(const char *s)

@@ -26,9 +26,15 @@ char *cli_config_spaced(const char *text)
     return copy;
 }
 
-const char *cli_spread(const kopt_result *r, char out[CLI_NUM])
+const char *cli_spread(const struct cli_term *t, const kopt_result *r, char out[CLI_NUM])
 {
-    return cli_percent((r->high_ns - r->low_ns) / 2 / r->median_ns, out);
+    char percent[CLI_NUM];
+    double half = (r->high_ns - r->low_ns) / 2 / r->median_ns;
+    out[0] = '\0';
+    if (isfinite(half))
+        (void)snprintf(out, CLI_NUM, "%s%.30s", cli_sign(t, CLI_PLUS_MINUS),
+                       cli_percent(half, percent));
+    return out;
 }
 
 void cli_json_result(struct cli_json *j, const kopt_result *r, bool all)

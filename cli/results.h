@@ -12,8 +12,9 @@ char *cli_config_words(const char *json);
 /* The same of "BM=64,BN=32". */
 char *cli_config_spaced(const char *text);
 
-/* Half the width of the interval over the median, "0.3 %"; "-" when it is not known. */
-const char *cli_spread(const kopt_result *r, char out[CLI_NUM]);
+/* Half the width of the interval over the median with its sign, "+-0.3 %"; "" when it is not
+ * known. */
+const char *cli_spread(const struct cli_term *t, const kopt_result *r, char out[CLI_NUM]);
 
 /* Members of a result's JSON object; with samples and log where `all`. */
 void cli_json_result(struct cli_json *j, const kopt_result *r, bool all);

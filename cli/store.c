@@ -26,8 +26,7 @@ kopt_store *cli_store_read(struct cli *c, const struct cli_store_common *o, int 
     return s;
 }
 
-/* --- subjects
- * --------------------------------------------------------------------------------- */
+/* --- subjects ----------------------------------------------------------------------------- */
 
 static char *dup_text(const char *s)
 {
@@ -186,8 +185,7 @@ char *cli_subject_title(const kopt_subject *s)
     return title;
 }
 
-/* --- results
- * ---------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------ */
 
 int cli_rows_add(void *user, const kopt_result *r, int64_t subject, int64_t run)
 {

@@ -127,8 +127,7 @@ static void compare(const struct cli_rows *a, const struct cli_rows *b, struct c
     free((void *)lb);
 }
 
-/* --- showing it
- * ------------------------------------------------------------------------------- */
+/* --- showing it --------------------------------------------------------------------------- */
 
 static void json_best(struct cli_json *j, const char *key, const kopt_result *r)
 {
@@ -197,10 +196,10 @@ static void side_cell(struct cli *c, struct cli_table *t, const kopt_result *r)
 
 static void show_text(struct cli *c, const struct comparison *k, bool all)
 {
-    static const struct cli_column columns[] = {{"A", CLI_RIGHT, false},
-                                                {"B", CLI_RIGHT, false},
-                                                {"B / A", CLI_RIGHT, false},
-                                                {"CONFIGURATION", CLI_LEFT, false}};
+    static const struct cli_column columns[] = {{"A", CLI_RIGHT, CLI_WHOLE},
+                                                {"B", CLI_RIGHT, CLI_WHOLE},
+                                                {"B / A", CLI_RIGHT, CLI_WHOLE},
+                                                {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
     struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
     size_t n = all || k->n <= SHOWN ? k->n : SHOWN;
     for (size_t i = 0; i < n; i++) {
@@ -243,12 +242,12 @@ static void show_summary(struct cli *c, const struct comparison *k, const char *
     cli_print(c, "\n");
 }
 
-/* --- the command
- * ------------------------------------------------------------------------------ */
+/* --- the command -------------------------------------------------------------------------- */
 
 struct run_find {
     int64_t id;
     int64_t subject; /* 0 = not found */
+    char *kernel;
     char *title;
 };
 
@@ -265,6 +264,7 @@ static int on_subject(void *user, const kopt_subject *s)
 {
     struct run_find *f = user;
     char *title = cli_subject_title(s);
+    f->kernel = cli_strdup(s->kernel);
     f->title = cli_strf("%lld, %s", (long long)f->id, title);
     free(title);
     return 0;
@@ -310,6 +310,9 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         code = load(c, s, args->words[i], &find[i], &rows[i]);
     if (code == 0) {
         struct comparison k;
+        if (strcmp(find[0].kernel, find[1].kernel) != 0)
+            cli_warn(c, "these are runs of two kernels, %s and %s", find[0].kernel,
+                     find[1].kernel);
         compare(&rows[0], &rows[1], &k);
         if (o->common.json) {
             show_json(&k, find[0].id, find[1].id);
@@ -321,6 +324,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     }
     for (size_t i = 0; i < 2; i++) {
         cli_rows_free(&rows[i]);
+        free(find[i].kernel);
         free(find[i].title);
     }
     kopt_store_close(s);

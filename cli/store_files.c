@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- export
- * ----------------------------------------------------------------------------------- */
+/* --- export ------------------------------------------------------------------------------- */
 
 struct export_options {
     struct cli_store_common common; /* json is not among its options */
@@ -93,8 +92,7 @@ const struct cli_command cli_cmd_store_export = {
     .run = run_export,
 };
 
-/* --- import
- * ----------------------------------------------------------------------------------- */
+/* --- import ------------------------------------------------------------------------------- */
 
 static void say_count(struct cli *c, const char *file, const kopt_import_count *n, bool json)
 {

@@ -12,8 +12,7 @@
 
 static const struct cli_opt common_opts[] = {CLI_STORE_OPTS};
 
-/* --- list
- * ------------------------------------------------------------------------------------- */
+/* --- list --------------------------------------------------------------------------------- */
 
 static void json_subject(const kopt_subject *s)
 {
@@ -39,9 +38,10 @@ static void json_subject(const kopt_subject *s)
 static void print_subjects(struct cli *c, const struct cli_subjects *l)
 {
     static const struct cli_column columns[] = {
-        {"ID", CLI_RIGHT, false},   {"KERNEL", CLI_LEFT, true},    {"PROBLEM", CLI_LEFT, true},
-        {"DEVICE", CLI_LEFT, true}, {"RESULTS", CLI_RIGHT, false}, {"OK", CLI_RIGHT, false},
-        {"BEST", CLI_RIGHT, false}, {"LAST", CLI_LEFT, false}};
+        {"ID", CLI_RIGHT, CLI_WHOLE},      {"KERNEL", CLI_LEFT, CLI_CUT},
+        {"PROBLEM", CLI_LEFT, CLI_CUT},    {"DEVICE", CLI_LEFT, CLI_CUT},
+        {"RESULTS", CLI_RIGHT, CLI_WHOLE}, {"OK", CLI_RIGHT, CLI_WHOLE},
+        {"BEST", CLI_RIGHT, CLI_WHOLE},    {"LAST", CLI_LEFT, CLI_WHOLE}};
     struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
     char text[CLI_NUM];
     for (size_t i = 0; i < l->n; i++) {
@@ -120,8 +120,7 @@ const struct cli_command cli_cmd_store_list = {
     .run = run_list,
 };
 
-/* --- runs
- * ------------------------------------------------------------------------------------- */
+/* --- runs --------------------------------------------------------------------------------- */
 
 struct runs {
     struct cli *c;
@@ -131,7 +130,9 @@ struct runs {
 
 static double took_s(const kopt_run *r)
 {
-    return r->ended_us > r->begun_us ? (double)(r->ended_us - r->begun_us) / 1e6 : (double)NAN;
+    return r->begun_us > 0 && r->ended_us > r->begun_us
+               ? (double)(r->ended_us - r->begun_us) / 1e6
+               : (double)NAN;
 }
 
 static int on_run(void *user, const kopt_run *r)
@@ -168,10 +169,10 @@ static int on_run(void *user, const kopt_run *r)
 static int run_runs(struct cli *c, const struct cli_args *args, const void *options)
 {
     static const struct cli_column columns[] = {
-        {"RUN", CLI_RIGHT, false},  {"SUBJECT", CLI_RIGHT, false},
-        {"STATE", CLI_LEFT, false}, {"BEGUN", CLI_LEFT, false},
-        {"TOOK", CLI_RIGHT, false}, {"STRATEGY", CLI_LEFT, false},
-        {"COMMAND", CLI_LEFT, true}};
+        {"RUN", CLI_RIGHT, CLI_WHOLE},  {"SUBJECT", CLI_RIGHT, CLI_WHOLE},
+        {"STATE", CLI_LEFT, CLI_WHOLE}, {"BEGUN", CLI_LEFT, CLI_WHOLE},
+        {"TOOK", CLI_RIGHT, CLI_WHOLE}, {"STRATEGY", CLI_LEFT, CLI_WHOLE},
+        {"COMMAND", CLI_LEFT, CLI_CUT}};
     const struct cli_store_common *o = options;
     struct cli_subject subject = {0};
     kopt_error err;
@@ -206,8 +207,7 @@ const struct cli_command cli_cmd_store_runs = {
     .run = run_runs,
 };
 
-/* --- best
- * ------------------------------------------------------------------------------------- */
+/* --- best --------------------------------------------------------------------------------- */
 
 struct bests {
     struct cli *c;
@@ -236,8 +236,7 @@ static void best_row(struct bests *b, const kopt_subject *s, const kopt_result *
         cli_cell(b->table, CLI_PLAIN, "%s", s->device);
         cli_cell(b->table, CLI_PLAIN, "%s", problem);
         cli_cell(b->table, CLI_GREEN, "%s", cli_time(&b->c->out, r->median_ns, text));
-        cli_cell(b->table, CLI_DIM, "%s%s", cli_sign(&b->c->out, CLI_PLUS_MINUS),
-                 cli_spread(r, spread));
+        cli_cell(b->table, CLI_DIM, "%s", cli_spread(&b->c->out, r, spread));
         cli_cell(b->table, CLI_PLAIN, "%s", words);
         free(problem);
     }
@@ -337,9 +336,9 @@ static int best_subjects(struct cli *c, kopt_store *s, const struct cli_args *ar
 static int run_best(struct cli *c, const struct cli_args *args, const void *options)
 {
     static const struct cli_column columns[] = {
-        {"ID", CLI_RIGHT, false},    {"DEVICE", CLI_LEFT, true},
-        {"PROBLEM", CLI_LEFT, true}, {"TIME", CLI_RIGHT, false},
-        {"", CLI_LEFT, false},       {"CONFIGURATION", CLI_LEFT, false}};
+        {"ID", CLI_RIGHT, CLI_WHOLE},   {"DEVICE", CLI_LEFT, CLI_CUT},
+        {"PROBLEM", CLI_LEFT, CLI_CUT}, {"TIME", CLI_RIGHT, CLI_WHOLE},
+        {"", CLI_LEFT, CLI_WHOLE},      {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
     const struct cli_store_common *o = options;
     struct cli_subjects l = {0};
     int code = 0;

@@ -12,8 +12,7 @@
 
 enum { SHOWN = 20, SAMPLES_PER_LINE = 8, LOG_INDENT = 2 };
 
-/* --- show
- * ------------------------------------------------------------------------------------- */
+/* --- show --------------------------------------------------------------------------------- */
 
 struct show_options {
     struct cli_store_common common;
@@ -97,7 +96,7 @@ static void time_cells(struct cli *c, struct cli_table *t, const kopt_result *r,
     }
     cli_cell(t, r->median_ns <= best ? CLI_GREEN : CLI_PLAIN, "%s",
              cli_time_in(unit, best, r->median_ns, text));
-    cli_cell(t, CLI_DIM, "%s%s", cli_sign(&c->out, CLI_PLUS_MINUS), cli_spread(r, text));
+    cli_cell(t, CLI_DIM, "%s", cli_spread(&c->out, r, text));
     cli_cell(t, CLI_PLAIN, "%.2f%s", r->median_ns / best, cli_sign(&c->out, CLI_TIMES));
 }
 
@@ -110,25 +109,29 @@ static const char *remark(const kopt_result *r)
     return r->dropped ? "dropped early" : "";
 }
 
-/* Columns: id, [outcome], time, spread, ratio, one for each parameter, remark. */
-static void print_rows(struct cli *c, const struct cli_rows *rows)
+enum { FIXED_MAX = 6 };
+
+/* Columns: id, [outcome], time, spread, ratio, one for each parameter or (names NULL) the whole
+ * configuration, remark. */
+static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
+                                  const struct cli_names *names)
 {
-    struct cli_names names = cli_names_of(rows->items[0].config);
     bool failed = any_failed(rows);
     double best = smallest_time(rows);
+    size_t n_names = names ? names->n : 1;
     char title[32];
     (void)snprintf(title, sizeof(title), "TIME %s", cli_unit_for(&c->out, best).name);
-    struct cli_column *columns = cli_alloc(names.n + 6, sizeof(*columns));
+    struct cli_column *columns = cli_alloc(n_names + FIXED_MAX, sizeof(*columns));
     size_t n = 0;
-    columns[n++] = (struct cli_column){"RESULT", CLI_RIGHT, false};
+    columns[n++] = (struct cli_column){"RESULT", CLI_RIGHT, CLI_WHOLE};
     if (failed)
-        columns[n++] = (struct cli_column){"OUTCOME", CLI_LEFT, false};
-    columns[n++] = (struct cli_column){isnan(best) ? "TIME" : title, CLI_RIGHT, false};
-    columns[n++] = (struct cli_column){"", CLI_LEFT, false};
-    columns[n++] = (struct cli_column){"", CLI_RIGHT, false};
-    for (size_t i = 0; i < names.n; i++)
-        columns[n++] = (struct cli_column){names.names[i], CLI_RIGHT, false};
-    columns[n++] = (struct cli_column){"", CLI_LEFT, true};
+        columns[n++] = (struct cli_column){"OUTCOME", CLI_LEFT, CLI_WHOLE};
+    columns[n++] = (struct cli_column){isnan(best) ? "TIME" : title, CLI_RIGHT, CLI_WHOLE};
+    columns[n++] = (struct cli_column){"", CLI_LEFT, CLI_WHOLE};
+    columns[n++] = (struct cli_column){"", CLI_RIGHT, CLI_WHOLE};
+    for (size_t i = 0; names && i < names->n; i++)
+        columns[n++] = (struct cli_column){names->names[i], CLI_RIGHT, CLI_WHOLE};
+    columns[n++] = (struct cli_column){names ? "" : "CONFIGURATION", CLI_LEFT, CLI_WRAP};
     struct cli_table *t = cli_table_new(columns, n);
     for (size_t i = 0; i < rows->n; i++) {
         const kopt_result *r = &rows->items[i];
@@ -136,13 +139,32 @@ static void print_rows(struct cli *c, const struct cli_rows *rows)
         if (failed)
             cli_cell(t, cli_outcome_style(r->outcome), "%s", kopt_outcome_name(r->outcome));
         time_cells(c, t, r, best);
-        for (size_t k = 0; k < names.n; k++)
-            value_cell(t, r->config, names.names[k]);
-        cli_cell(t, CLI_DIM, "%s", remark(r));
+        for (size_t k = 0; names && k < names->n; k++)
+            value_cell(t, r->config, names->names[k]);
+        char *words = names ? cli_strdup(remark(r)) : cli_config_words(r->config);
+        cli_cell(t, names ? CLI_DIM : CLI_PLAIN, "%s", words);
+        if (!names && remark(r)[0])
+            cli_table_note(t, n - 1, CLI_DIM, "%s", remark(r));
+        free(words);
+    }
+    free(columns);
+    return t;
+}
+
+enum { REMARK_ROOM = 24 };
+
+/* One column for each parameter where the terminal has the room. */
+static void print_rows(struct cli *c, const struct cli_rows *rows)
+{
+    struct cli_names names = cli_names_of(rows->items[0].config);
+    struct cli_table *t = table_of(c, rows, &names);
+    if (c->out.width > 0 &&
+        cli_table_room(t) + (any_failed(rows) ? REMARK_ROOM : 0) > (size_t)c->out.width) {
+        cli_table_free(t);
+        t = table_of(c, rows, NULL);
     }
     cli_table_print(t, &c->out, 0);
     cli_table_free(t);
-    free(columns);
     cli_names_free(&names);
 }
 
@@ -243,8 +265,7 @@ const struct cli_command cli_cmd_store_show = {
     .run = run_show,
 };
 
-/* --- result
- * ----------------------------------------------------------------------------------- */
+/* --- result ------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static void line(struct cli_table *t, const char *name,
                                                        const char *fmt, ...)
@@ -278,7 +299,9 @@ static void time_lines(struct cli *c, struct cli_table *t, const kopt_result *r)
     char a[CLI_NUM];
     char b[CLI_NUM];
     char d[CLI_NUM];
-    if (r->outcome == KOPT_OUT_OK)
+    if (r->outcome == KOPT_OUT_OK && !isfinite(r->low_ns))
+        line(t, "median", "%s", cli_time(term, r->median_ns, a));
+    else if (r->outcome == KOPT_OUT_OK)
         line(t, "median", "%s, 95 %% interval %s to %s", cli_time(term, r->median_ns, a),
              cli_time(term, r->low_ns, b), cli_time(term, r->high_ns, d));
     if (r->n_times)
@@ -319,7 +342,8 @@ static void print_log(struct cli *c, const kopt_result *r)
 
 static void print_result(struct cli *c, const struct cli_rows *rows, const kopt_subject *s)
 {
-    static const struct cli_column columns[] = {{"", CLI_LEFT, false}, {"", CLI_LEFT, false}};
+    static const struct cli_column columns[] = {{"", CLI_LEFT, CLI_WHOLE},
+                                                {"", CLI_LEFT, CLI_WHOLE}};
     const kopt_result *r = &rows->items[0];
     char date[CLI_NUM];
     struct cli_table *t = cli_table_new(columns, 2);
@@ -403,8 +427,7 @@ const struct cli_command cli_cmd_store_result = {
     .run = run_result,
 };
 
-/* --- failures
- * --------------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------- */
 
 struct group {
     kopt_outcome outcome;
@@ -450,9 +473,9 @@ static struct group *group_rows(const struct cli_rows *rows, size_t *n)
 
 static void print_groups(struct cli *c, const struct group *groups, size_t n)
 {
-    static const struct cli_column columns[] = {{"OUTCOME", CLI_LEFT, false},
-                                                {"", CLI_RIGHT, false},
-                                                {"WHY, AND ONE OF THEM", CLI_LEFT, false}};
+    static const struct cli_column columns[] = {{"OUTCOME", CLI_LEFT, CLI_WHOLE},
+                                                {"", CLI_RIGHT, CLI_WHOLE},
+                                                {"WHY, AND ONE OF THEM", CLI_LEFT, CLI_WRAP}};
     struct cli_table *t = cli_table_new(columns, 3);
     char text[CLI_NUM];
     for (size_t i = 0; i < n; i++) {

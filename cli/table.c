@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 2, SHRUNK_MIN = 12 };
+enum { GAP = 2, SHRUNK_MIN = 12, WRAPPED_MIN = 40 };
 
 struct cell {
     char *text;
@@ -99,10 +99,10 @@ static size_t measure(const struct cli_table *t, size_t indent, size_t *widths)
     return total;
 }
 
-size_t cli_table_columns(const struct cli_table *t, size_t indent)
+size_t cli_table_room(const struct cli_table *t)
 {
     size_t *widths = cli_alloc(t->n_columns, sizeof(*widths));
-    size_t total = measure(t, indent, widths);
+    size_t total = measure(t, 0, widths) - widths[t->n_columns - 1];
     free(widths);
     return total;
 }
@@ -110,10 +110,14 @@ size_t cli_table_columns(const struct cli_table *t, size_t indent)
 /* Take columns away from the widest ones that may shrink. */
 static void shrink(const struct cli_table *t, size_t total, size_t room, size_t *widths)
 {
+    const struct cli_column *last = &t->columns[t->n_columns - 1];
+    size_t *wrapped = &widths[t->n_columns - 1];
+    if (last->fit == CLI_WRAP && *wrapped > WRAPPED_MIN)
+        total -= *wrapped - WRAPPED_MIN;
     while (total > room) {
         size_t widest = t->n_columns;
         for (size_t i = 0; i < t->n_columns; i++)
-            if (t->columns[i].shrink && widths[i] > SHRUNK_MIN &&
+            if (t->columns[i].fit == CLI_CUT && widths[i] > SHRUNK_MIN &&
                 (widest == t->n_columns || widths[i] > widths[widest]))
                 widest = i;
         if (widest == t->n_columns)
@@ -135,7 +139,7 @@ static void add_cell(struct cli_text *line, const struct cli_term *term,
     size_t columns = cli_columns(cell->text);
     size_t bytes = strlen(cell->text);
     const char *cut = "";
-    if (columns > width) {
+    if (columns > width && column->fit == CLI_CUT) {
         bytes = cli_fit(cell->text, width - 1);
         cut = cli_sign(term, CLI_ELLIPSIS);
         columns = cli_columns_n(cell->text, bytes) + 1;
@@ -145,7 +149,7 @@ static void add_cell(struct cli_text *line, const struct cli_term *term,
     if (bytes)
         cli_text_addf(line, "%s%.*s%s%s", cli_on(term, cell->style), (int)bytes, cell->text,
                       cut, cli_off(term, cell->style));
-    if (column->align == CLI_LEFT)
+    if (column->align == CLI_LEFT && width > columns)
         add_spaces(line, width - columns);
 }
 
@@ -153,9 +157,35 @@ static void end_line(struct cli_text *line, const struct cli_term *term)
 {
     while (line->len && line->ptr[line->len - 1] == ' ')
         line->len--;
-    (void)fwrite(line->ptr, 1, line->len, term->file);
+    if (line->len)
+        (void)fwrite(line->ptr, 1, line->len, term->file);
     (void)fputc('\n', term->file);
     line->len = 0;
+}
+
+/* `text` from column `at` on, going on below where it does not fit; the line ends. */
+static void add_wrapped(struct cli_text *line, const struct cli_term *term, const char *text,
+                        enum cli_style style, size_t at)
+{
+    size_t room = term->width > 0 && (size_t)term->width > at + SHRUNK_MIN
+                      ? (size_t)term->width - at
+                      : SIZE_MAX;
+    while (cli_columns(text) > room) {
+        size_t n = cli_fit(text, room);
+        size_t space = n;
+        while (space && text[space] != ' ')
+            space--;
+        n = space ? space : n;
+        cli_text_addf(line, "%s%.*s%s", cli_on(term, style), (int)n, text,
+                      cli_off(term, style));
+        end_line(line, term);
+        add_spaces(line, at);
+        text += n;
+        text += strspn(text, " ");
+    }
+    if (text[0])
+        cli_text_addf(line, "%s%s%s", cli_on(term, style), text, cli_off(term, style));
+    end_line(line, term);
 }
 
 static void print_titles(const struct cli_table *t, const struct cli_term *term, size_t indent,
@@ -174,6 +204,14 @@ static void print_titles(const struct cli_table *t, const struct cli_term *term,
     end_line(line, term);
 }
 
+static size_t note_place(const struct cell *cell, size_t indent, const size_t *widths)
+{
+    size_t at = indent;
+    for (size_t k = 0; k + 1 < cell->note_under; k++)
+        at += widths[k] + GAP;
+    return at;
+}
+
 void cli_table_print(const struct cli_table *t, const struct cli_term *term, size_t indent)
 {
     size_t *widths = cli_alloc(t->n_columns, sizeof(*widths));
@@ -183,22 +221,29 @@ void cli_table_print(const struct cli_table *t, const struct cli_term *term, siz
     struct cli_text line = {0};
     print_titles(t, term, indent, widths, &line);
     size_t column = 0;
+    size_t at = indent; /* where the next cell begins */
     for (size_t i = 0; i < t->n; i++) {
         const struct cell *cell = &t->cells[i];
         if (cell->note_under) {
-            add_spaces(&line, indent);
-            for (size_t k = 0; k + 1 < cell->note_under; k++)
-                add_spaces(&line, widths[k] + GAP);
-            cli_text_addf(&line, "%s%s%s", cli_on(term, cell->style), cell->text,
-                          cli_off(term, cell->style));
-            end_line(&line, term);
+            at = note_place(cell, indent, widths);
+            add_spaces(&line, at);
+            add_wrapped(&line, term, cell->text, cell->style, at);
+            at = indent;
             continue;
         }
         add_spaces(&line, column ? GAP : indent);
-        add_cell(&line, term, &t->columns[column], cell, widths[column]);
+        at += column ? GAP : 0;
+        if (t->columns[column].fit == CLI_WRAP)
+            add_wrapped(&line, term, cell->text, cell->style, at);
+        else
+            add_cell(&line, term, &t->columns[column], cell, widths[column]);
+        at += widths[column];
         column = (column + 1) % t->n_columns;
-        if (column == 0)
-            end_line(&line, term);
+        if (column == 0) {
+            if (t->columns[t->n_columns - 1].fit != CLI_WRAP)
+                end_line(&line, term);
+            at = indent;
+        }
     }
     free(line.ptr);
     free(widths);

@@ -7,10 +7,17 @@
 
 enum cli_align { CLI_LEFT, CLI_RIGHT };
 
+/* What happens to text where the terminal is too narrow. */
+enum cli_fit_how {
+    CLI_WHOLE, /* it stays as it is */
+    CLI_CUT,   /* its end is left out */
+    CLI_WRAP   /* it goes on below; for the last column */
+};
+
 struct cli_column {
     const char *title; /* printed as it is; may be "" */
     enum cli_align align;
-    bool shrink; /* may be cut where the terminal is too narrow */
+    enum cli_fit_how fit;
 };
 
 struct cli_table;
@@ -27,8 +34,8 @@ __attribute__((format(printf, 4, 5))) void
 cli_table_note(struct cli_table *t, size_t column, enum cli_style style, const char *fmt, ...);
 
 size_t cli_table_rows(const struct cli_table *t);
-/* How wide it would be, with `indent` spaces in front. */
-size_t cli_table_columns(const struct cli_table *t, size_t indent);
+/* How wide all but its last column are. */
+size_t cli_table_room(const struct cli_table *t);
 /* Titles (unless all are "") and rows. */
 void cli_table_print(const struct cli_table *t, const struct cli_term *term, size_t indent);
 

@@ -119,8 +119,7 @@ const char *cli_sign(const struct cli_term *t, enum cli_sign sign)
     return signs[sign][t->utf8 ? 1 : 0];
 }
 
-/* --- text -----------------------------------------------------------------------------------
- */
+/* --- text --------------------------------------------------------------------------------- */
 
 /* Decode one character; returns its bytes (1 for a byte that is not UTF-8). */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *code)
@@ -219,8 +218,7 @@ char *cli_clean(const char *s, bool lines)
     return copy;
 }
 
-/* --- progress -------------------------------------------------------------------------------
- */
+/* --- progress ----------------------------------------------------------------------------- */
 
 static const int64_t FIRST_NS = 1000000000;
 static const int64_t BETWEEN_NS = 200000000;

@@ -79,8 +79,7 @@ size_t cli_fit(const char *s, size_t columns);
  * newline and tab where `lines` is true. The caller frees it. */
 char *cli_clean(const char *s, bool lines);
 
-/* --- the progress line ----------------------------------------------------------------------
- */
+/* --- the progress line -------------------------------------------------------------------- */
 
 enum { CLI_FIELDS_MAX = 16 };
 

@@ -22,8 +22,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(char *why, size_t bytes,
     return false;
 }
 
-/* --- budget
- * ----------------------------------------------------------------------------------- */
+/* --- budget ------------------------------------------------------------------------------- */
 
 static bool budget_percent(const char *word, struct cli_budget *b, char *why, size_t bytes)
 {
@@ -91,8 +90,7 @@ bool cli_parse_budget(const char *value, void *field, char *why, size_t bytes)
     return ok;
 }
 
-/* --- samples and sizes
- * ------------------------------------------------------------------------ */
+/* --- samples and sizes -------------------------------------------------------------------- */
 
 static bool sample_number(const char *s, size_t n, int64_t *out)
 {
@@ -152,8 +150,7 @@ bool cli_parse_size(const char *value, void *field, char *why, size_t bytes)
     return true;
 }
 
-/* --- the table
- * -------------------------------------------------------------------------------- */
+/* --- the table ---------------------------------------------------------------------------- */
 
 const struct cli_tune_options cli_tune_defaults = {.seed = 1, .flush = true, .check = true};
 

@@ -12,8 +12,7 @@
 
 enum { TIED_SHOWN = 5 };
 
-/* --- text
- * ------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------- */
 
 static void print_title(struct cli_tune_view *v)
 {
@@ -45,8 +44,7 @@ static void row(struct cli_tune_view *v, struct cli_table *t, const kopt_tune_re
                  cli_time_in(unit, smallest, x->median_ns, text), unit.name);
     else
         cli_cell(t, CLI_RED, "%s", kopt_outcome_name(x->outcome));
-    cli_cell(t, CLI_DIM, "%s%s", ok ? cli_sign(term, CLI_PLUS_MINUS) : "",
-             ok ? cli_spread(x, text) : "");
+    cli_cell(t, CLI_DIM, "%s", ok ? cli_spread(term, x, text) : "");
     for (size_t i = 0; i < r->n_metrics; i++)
         cli_cell(t, CLI_PLAIN, "%s",
                  cli_figure(best ? r->metrics[i].best : r->metrics[i].first, text));
@@ -60,12 +58,12 @@ static void print_best(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     size_t n = 4 + r->n_metrics;
     struct cli_column *columns = cli_alloc(n, sizeof(*columns));
-    columns[0] = (struct cli_column){"", CLI_LEFT, false};
-    columns[1] = (struct cli_column){"TIME", CLI_RIGHT, false};
-    columns[2] = (struct cli_column){"", CLI_LEFT, false};
+    columns[0] = (struct cli_column){"", CLI_LEFT, CLI_WHOLE};
+    columns[1] = (struct cli_column){"TIME", CLI_RIGHT, CLI_WHOLE};
+    columns[2] = (struct cli_column){"", CLI_LEFT, CLI_WHOLE};
     for (size_t i = 0; i < r->n_metrics; i++)
-        columns[3 + i] = (struct cli_column){r->metrics[i].name, CLI_RIGHT, false};
-    columns[n - 1] = (struct cli_column){"CONFIGURATION", CLI_LEFT, false};
+        columns[3 + i] = (struct cli_column){r->metrics[i].name, CLI_RIGHT, CLI_WHOLE};
+    columns[n - 1] = (struct cli_column){"CONFIGURATION", CLI_LEFT, CLI_WRAP};
     struct cli_table *t = cli_table_new(columns, n);
     row(v, t, r, true);
     if (is_there(&r->first))
@@ -102,7 +100,7 @@ static void print_speedup(struct cli_tune_view *v, const kopt_tune_report *r)
 static void print_outcomes(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     static const struct cli_column columns[] = {
-        {"OUTCOME", CLI_LEFT, false}, {"", CLI_RIGHT, false}, {"", CLI_LEFT, true}};
+        {"OUTCOME", CLI_LEFT, CLI_WHOLE}, {"", CLI_RIGHT, CLI_WHOLE}, {"", CLI_LEFT, CLI_CUT}};
     struct cli *c = v->c;
     char text[CLI_NUM];
     struct cli_table *t = cli_table_new(columns, 3);
@@ -141,10 +139,10 @@ static void share_row(struct cli_table *t, const char *name, double seconds, dou
 
 static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
 {
-    static const struct cli_column columns[] = {{"TIME SPENT", CLI_LEFT, false},
-                                                {"", CLI_RIGHT, false},
-                                                {"", CLI_RIGHT, false},
-                                                {"", CLI_LEFT, false}};
+    static const struct cli_column columns[] = {{"TIME SPENT", CLI_LEFT, CLI_WHOLE},
+                                                {"", CLI_RIGHT, CLI_WHOLE},
+                                                {"", CLI_RIGHT, CLI_WHOLE},
+                                                {"", CLI_LEFT, CLI_WHOLE}};
     const kopt_tune_split *s = &r->split;
     char text[CLI_NUM];
     char workers[64];
@@ -186,8 +184,7 @@ void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r)
         cli_print(c, "\nsee more  kopt store show %lld\n", (long long)r->subject);
 }
 
-/* --- JSON
- * ------------------------------------------------------------------------------------- */
+/* --- JSON --------------------------------------------------------------------------------- */
 
 static void json_outcomes(struct cli_json *j, const kopt_tune_progress *p)
 {

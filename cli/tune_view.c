@@ -22,8 +22,7 @@ static void copy(char *out, size_t bytes, const char *s)
     (void)snprintf(out, bytes, "%s", s ? s : "");
 }
 
-/* --- start
- * ------------------------------------------------------------------------------------ */
+/* --- start -------------------------------------------------------------------------------- */
 
 static void json_start(const kopt_tune_start *s)
 {
@@ -80,8 +79,9 @@ static void on_start(void *user, const kopt_tune_start *s)
     free(t.ptr);
 }
 
-/* --- results
- * ---------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------ */
+
+enum { TIME_COLUMNS = 10, SPREAD_COLUMNS = 9 };
 
 /* -v: one line for each. */
 static void print_result(struct cli_tune_view *v, const kopt_result *r, const char *config)
@@ -94,11 +94,16 @@ static void print_result(struct cli_tune_view *v, const kopt_result *r, const ch
     cli_progress_clear(&v->progress);
     (void)fprintf(t->file, "%s%-15s%s ", cli_on(t, style), kopt_outcome_name(r->outcome),
                   cli_off(t, style));
-    if (r->outcome == KOPT_OUT_OK)
-        (void)fprintf(t->file, "%10s %s %-6s  ", cli_time(t, r->median_ns, time),
-                      cli_sign(t, CLI_PLUS_MINUS), cli_spread(r, spread));
-    else
-        (void)fprintf(t->file, "%*s", 21, "");
+    if (r->outcome == KOPT_OUT_OK) {
+        (void)cli_time(t, r->median_ns, time);
+        (void)cli_spread(t, r, spread);
+        int left = TIME_COLUMNS - (int)cli_columns(time);
+        int right = SPREAD_COLUMNS - (int)cli_columns(spread);
+        (void)fprintf(t->file, "%*s%s %s%*s", left > 0 ? left : 0, "", time, spread,
+                      right > 0 ? right : 0, "");
+    } else {
+        (void)fprintf(t->file, "%*s", TIME_COLUMNS + 1 + SPREAD_COLUMNS, "");
+    }
     (void)fprintf(t->file, "%s%s%s%s", words, r->from_store ? "  (from the store)" : "",
                   r->dropped ? "  (dropped early)" : "", r->race ? "  (race)" : "");
     if (r->message && r->message[0]) {
@@ -128,8 +133,7 @@ static void on_result(void *user, const kopt_result *r, const char *config)
         print_result(v, r, config);
 }
 
-/* --- progress
- * --------------------------------------------------------------------------------- */
+/* --- progress ----------------------------------------------------------------------------- */
 
 struct line {
     struct cli_field fields[CLI_FIELDS_MAX];

@@ -70,8 +70,7 @@ int kopt_kernel_problem_default(const kopt_kernel *k, size_t i, int64_t *value)
     return 1;
 }
 
-/* --- spaces
- * ----------------------------------------------------------------------------------- */
+/* --- spaces ------------------------------------------------------------------------------- */
 
 static kopt_status new_space(const struct kp_kernel *k, const char *const *problem,
                              size_t n_problem, const struct kp_limits *limits, kopt_space **out,
@@ -106,6 +105,16 @@ kopt_status kopt_space_new(const kopt_kernel *k, const char *const *problem, siz
         st = kp_limits_of_device(k->kernel, device, &limits, err);
         if (st != KOPT_OK && !device)
             kp_err_wrap(err, "the rules of %s use a device's numbers", k->kernel->name);
+    }
+    if (st == KOPT_EENV) { /* what is wrong with the problem is worth knowing first */
+        kopt_error first;
+        if (new_space(k->kernel, problem, n_problem, &limits, out, &first) == KOPT_EUSAGE) {
+            if (err)
+                *err = first;
+            return KOPT_EUSAGE;
+        }
+        kopt_space_free(*out);
+        *out = NULL;
     }
     if (st != KOPT_OK)
         return st;
@@ -225,8 +234,7 @@ size_t kopt_space_config_json(const kopt_space *s, const uint32_t *config, char 
     return give(&text, out, bytes);
 }
 
-/* --- configurations from text
- * ----------------------------------------------------------------- */
+/* --- configurations from text ------------------------------------------------------------- */
 
 static bool is_separator(char c)
 {
@@ -340,8 +348,7 @@ kopt_status kopt_space_config(const kopt_space *s, const char *text, uint32_t *c
     return KOPT_OK;
 }
 
-/* --- rules
- * ------------------------------------------------------------------------------------ */
+/* --- rules -------------------------------------------------------------------------------- */
 
 kopt_status kopt_space_explain(const kopt_space *s,
                                void (*visit)(void *user, const kopt_rule_info *r), void *user,

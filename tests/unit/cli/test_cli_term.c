@@ -75,8 +75,7 @@ static struct cli_term term_of(FILE *f, enum cli_colour when)
     return t;
 }
 
-/* --- colour and width
- * ------------------------------------------------------------------------- */
+/* --- colour and width --------------------------------------------------------------------- */
 
 static void colour_needs_a_terminal_that_wants_it(void **state)
 {
@@ -151,8 +150,7 @@ static void control_characters_do_not_reach_the_terminal(void **state)
     free(b);
 }
 
-/* --- progress
- * --------------------------------------------------------------------------------- */
+/* --- progress ----------------------------------------------------------------------------- */
 
 static const struct cli_field fields[] = {{"searching", CLI_BOLD, 6},
                                           {"12/100", CLI_PLAIN, 9},
@@ -290,13 +288,13 @@ static void quiet_shows_no_progress(void **state)
     close_page(&page);
 }
 
-/* --- tables
- * ----------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------- */
 
 static struct cli_table *sample_table(void)
 {
-    static const struct cli_column columns[] = {
-        {"ID", CLI_RIGHT, false}, {"NAME", CLI_LEFT, true}, {"TIME", CLI_RIGHT, false}};
+    static const struct cli_column columns[] = {{"ID", CLI_RIGHT, CLI_WHOLE},
+                                                {"NAME", CLI_LEFT, CLI_CUT},
+                                                {"TIME", CLI_RIGHT, CLI_WHOLE}};
     struct cli_table *t = cli_table_new(columns, 3);
     cli_cell(t, CLI_BOLD, "%d", 1);
     cli_cell(t, CLI_PLAIN, "%s", "matrix multiplication");
@@ -347,8 +345,34 @@ static void a_narrow_terminal_cuts_the_columns_that_may_shrink(void **state)
                  "100  \xe6\xbc\xa2\xe5\xad\x97\n");
 }
 
-/* --- messages
- * --------------------------------------------------------------------------------- */
+static void a_column_that_wraps_goes_on_below(void **state)
+{
+    static const struct cli_column columns[] = {{"N", CLI_RIGHT, CLI_WHOLE},
+                                                {"RULE", CLI_LEFT, CLI_WRAP}};
+    struct page page;
+    (void)state;
+    open_page(&page);
+    set_world(true, 20);
+    struct cli_term term = term_of(page.file, CLI_COLOUR_NEVER);
+    struct cli_table *t = cli_table_new(columns, 2);
+    cli_cell(t, CLI_PLAIN, "1");
+    cli_cell(t, CLI_PLAIN, "BM %% TM == 0 && BN %% TN == 0");
+    cli_table_note(t, 1, CLI_DIM, "whole tiles are needed");
+    cli_cell(t, CLI_PLAIN, "2");
+    cli_cell(t, CLI_PLAIN, "averyverylongwordwithoutspace");
+    cli_table_print(t, &term, 0);
+    cli_table_free(t);
+    assert_string_equal(written(&page), "N  RULE\n"
+                                        "1  BM % TM == 0 &&\n"
+                                        "   BN % TN == 0\n"
+                                        "   whole tiles are\n"
+                                        "   needed\n"
+                                        "2  averyverylongword\n"
+                                        "   withoutspace\n");
+    close_page(&page);
+}
+
+/* --- messages ----------------------------------------------------------------------------- */
 
 static void assert_message(int columns, const kopt_error *err, const char *want)
 {
@@ -415,6 +439,7 @@ int main(void)
         cmocka_unit_test(quiet_shows_no_progress),
         cmocka_unit_test(tables_align_their_columns),
         cmocka_unit_test(a_narrow_terminal_cuts_the_columns_that_may_shrink),
+        cmocka_unit_test(a_column_that_wraps_goes_on_below),
         cmocka_unit_test(an_input_error_shows_the_place),
         cmocka_unit_test(a_long_line_is_shown_around_the_place),
     };
