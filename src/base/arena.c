@@ -42,7 +42,7 @@ void *kp_arena_alloc(struct kp_arena *a, size_t n, size_t size)
         return NULL;
     }
 #ifdef KP_ARENA_DEBUG
-    size_t need = n * size ? n * size : 1;
+    size_t need = n * size > 0 ? n * size : 1;
 #else
     size_t need = (n * size + ALIGN - 1) / ALIGN * ALIGN;
 #endif
