@@ -6,9 +6,12 @@
 #include "space/hash_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char VERSION[] = "kopt kernel 1";
 
@@ -75,26 +78,34 @@ static void add_triple(struct walk *w, const struct kp_expr *const e[3])
 
 /* ---- files ---- */
 
+static kopt_status add_content(struct kp_sha256 *h, int fd, const char *path, kopt_error *err)
+{
+    char chunk[16384];
+    struct stat info;
+    ssize_t n = -1;
+    if (fstat(fd, &info) == 0) {
+        if (!S_ISREG(info.st_mode))
+            return kp_err(err, KOPT_EIO, "%s: is not a plain file", path);
+        while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+            kp_sha256_add(h, chunk, (size_t)n);
+    }
+    return n == 0 ? KOPT_OK : kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
+}
+
+/* A file of data may be of any size: it is read through, not held. */
 static kopt_status add_file(struct kp_sha256 *h, const char *beside, const char *name,
                             kopt_error *err)
 {
-    char chunk[16384];
-    size_t n = 0;
     char *path = kp_text_path(beside, name);
     if (!path)
         return kp_err_nomem(err);
-    FILE *f = fopen(path, "rbe");
-    kopt_status st = KOPT_OK;
-    if (!f) {
-        st = kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-    } else {
-        while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0)
-            kp_sha256_add(h, chunk, n);
-        if (ferror(f))
-            st = kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-        (void)fclose(f); /* only read from */
-        kp_sha256_add_text(h, name);
-    }
+    kp_sha256_add_text(h, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    kopt_status st = fd < 0 ? kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno))
+                            : add_content(h, fd, path, err);
+    if (fd >= 0)
+        (void)close(fd); /* only read from */
+    kp_sha256_add_text(h, "end of file");
     kp_free(path);
     return st;
 }
