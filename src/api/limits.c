@@ -28,8 +28,7 @@ enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 static const char PREFIX[] = "device.";
 
-/* --- which are used
- * --------------------------------------------------------------------------- */
+/* --- which are used ----------------------------------------------------------------------- */
 
 struct marks {
     unsigned char *slots;
@@ -89,8 +88,7 @@ kopt_status kp_limits_used(const struct kp_kernel *k, bool *used, kopt_error *er
     return st;
 }
 
-/* --- of a device
- * ------------------------------------------------------------------------------ */
+/* --- of a device -------------------------------------------------------------------------- */
 
 struct wanted {
     int index;
@@ -144,8 +142,7 @@ kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
     return ask(b, (int)index, out, err);
 }
 
-/* --- by hand
- * ---------------------------------------------------------------------------------- */
+/* --- by hand ------------------------------------------------------------------------------ */
 
 static kopt_status set_one(const char *text, struct kp_limits *out, unsigned *given,
                            kopt_error *err)

@@ -40,8 +40,7 @@ void kopt_store_close(kopt_store *s)
     kp_free(s);
 }
 
-/* --- visitors: the inner structs become the public ones ------------------------------------
- */
+/* --- visitors: the inner structs become the public ones ----------------------------------- */
 
 struct subject_call {
     int (*visit)(void *user, const kopt_subject *x);
@@ -152,8 +151,7 @@ kopt_status kopt_store_best(kopt_store *s, int64_t subject,
     return kp_store_best(s->store, subject, give_result, &call, err);
 }
 
-/* --- files -----------------------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------------------------- */
 
 kopt_status kopt_store_export_t4(kopt_store *s, int64_t subject, char **out, kopt_error *err)
 {
@@ -186,8 +184,7 @@ kopt_status kopt_store_import_kt(kopt_store *s, const char *path, kopt_import_co
     return st;
 }
 
-/* --- at run time
- * ------------------------------------------------------------------------------ */
+/* --- at run time -------------------------------------------------------------------------- */
 
 kopt_status kopt_selector_open(const char *store, const char *device, kopt_selector **out,
                                kopt_error *err)
