@@ -38,14 +38,16 @@ static struct kp_str line_of(struct kp_str text, int line)
 static kopt_status syntax_error(struct kp_str text, const char *name, const json_error_t *je,
                                 kopt_error *err)
 {
-    if (json_error_code(je) == json_error_out_of_memory)
+    /* Where an allocation fails below the parser, Jansson says nothing at all. */
+    if (json_error_code(je) == json_error_out_of_memory || !je->text[0])
         return kp_err_nomem(err);
     if (json_error_code(je) == json_error_stack_overflow)
         return kp_err(err, KOPT_EINPUT, "%s: nested deeper than %d levels", name,
                       KP_JSON_DEPTH_MAX);
     kopt_status st = kp_err(err, KOPT_EINPUT, "not valid JSON: %s", je->text);
     struct kp_str line = line_of(text, je->line);
-    kp_err_at(err, name, je->line, je->column > 0 ? je->column : 1, line.ptr, (int)line.len);
+    bool behind = json_error_code(je) == json_error_premature_end_of_input || je->column < 1;
+    kp_err_at(err, name, je->line, je->column + behind, line.ptr, (int)line.len);
     return st;
 }
 
