@@ -30,7 +30,7 @@ struct kp_str kp_str_cut(struct kp_str s, char c, struct kp_str *rest)
 {
     const char *at = s.len ? memchr(s.ptr, c, s.len) : NULL;
     if (!at) {
-        *rest = (struct kp_str){s.ptr + s.len, 0};
+        *rest = (struct kp_str){s.len ? s.ptr + s.len : s.ptr, 0}; /* NULL + 0 is undefined */
         return s;
     }
     size_t n = (size_t)(at - s.ptr);
