@@ -159,7 +159,8 @@ static bool next_block(struct kp_str *rest, struct block *b)
         b->text = line;
     const char *end = line.ptr + line.len;
     const char *body = rest->ptr;
-    while (rest->len) {
+    bool single = b->kind == K_NOISE && !b->file.len;
+    while (rest->len && !single) {
         struct kp_str later = *rest;
         struct block other = {0};
         struct kp_str more = cut_line(&later);
