@@ -37,7 +37,7 @@ _Static_assert(__builtin_types_compatible_p(CUmodule, struct CUmod_st *), "modul
 _Static_assert(__builtin_types_compatible_p(CUfunction, struct CUfunc_st *), "function");
 _Static_assert(__builtin_types_compatible_p(CUstream, struct CUstream_st *), "stream");
 _Static_assert(__builtin_types_compatible_p(CUevent, struct CUevent_st *), "event");
-_Static_assert(__builtin_types_compatible_p(nvrtcProgram, struct _nvrtcProgram *), "program");
+_Static_assert(sizeof(nvrtcProgram) == sizeof(void *), "program");
 
 #define X(name, value) _Static_assert((int)CUDA_##name == (value), #name);
 KP_CUDA_RESULTS(X)

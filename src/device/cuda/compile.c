@@ -366,8 +366,8 @@ kopt_status kp_cuda_compile(struct kp_compiler *base, const struct kp_compile_jo
         return kp_err(err, KOPT_EINPUT, "\"%s\" is no name of a kernel", job->entry);
     kopt_status st = build_text(job, &w.text, err);
     if (st == KOPT_OK)
-        st = kp_cuda_options_build(job, w.c->arch, w.c->nvrtc.includes, 2, &notes, &w.options,
-                                   err);
+        st =
+            kp_cuda_options_build(job, w.c->arch, w.c->nvrtc.includes, &notes, &w.options, err);
     if (st == KOPT_OK)
         st = run_compiler(&w, w.options.n, &rc, err);
     if (st != KOPT_OK)

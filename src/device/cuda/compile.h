@@ -9,9 +9,9 @@
  * KOPT_EUSAGE for an arch that is not one ("sm_90", "sm_90a"). */
 kopt_status kp_cuda_compiler_open(int index, const char *arch, const struct kp_log *log,
                                   struct kp_compiler **out, kopt_error *err);
-void kp_cuda_compiler_close(struct kp_compiler *c);
-const char *kp_cuda_compiler_version(const struct kp_compiler *c);
-kopt_status kp_cuda_compile(struct kp_compiler *c, const struct kp_compile_job *job,
+void kp_cuda_compiler_close(struct kp_compiler *base);
+const char *kp_cuda_compiler_version(const struct kp_compiler *base);
+kopt_status kp_cuda_compile(struct kp_compiler *base, const struct kp_compile_job *job,
                             struct kp_buf *image, struct kp_buf *log_text, kopt_error *err);
 
 #endif

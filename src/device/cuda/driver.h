@@ -168,6 +168,7 @@ enum {
 struct kp_cuda_driver {
     struct kp_dl *dl;
     int version; /* 13000 = CUDA 13.0, the newest that the driver knows */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(need, field, symbol, older, params) kp_cu_result(*field) params;
     KP_CUDA_FUNCTIONS(X)
 #undef X

@@ -33,8 +33,8 @@ static const char *const COMPARE_MACROS[] = {
     "PACK=(16 / sizeof(ELEM))",
     "INFINITE=__longlong_as_double(0x7ff0000000000000LL)",
     "UNROLL=_Pragma(\"unroll\")",
-    "HALF_TO_DOUBLE(h)=([](unsigned short x) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f)"
-    " : \"h\"(x)); return (double)f; })(h)",
+    ("HALF_TO_DOUBLE(h)=([](unsigned short x) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f)"
+     " : \"h\"(x)); return (double)f; })(h)"),
 };
 
 #define INTEGER_MACROS(c_type)                                                               \

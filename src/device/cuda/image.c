@@ -84,7 +84,7 @@ bool kp_cuda_image_parse(const void *bytes, size_t n, struct kp_cuda_image *out)
     memset(out, 0, sizeof(*out));
     if (n < HEADER_BYTES || memcmp(p, MAGIC, sizeof(MAGIC)) != 0)
         return false;
-    for (int i = 0; i < N_FIELDS; i++)
+    for (size_t i = 0; i < N_FIELDS; i++)
         f[i] = get(p + 8 + 8 * i, 8);
     if (f[F_ENTRY_BYTES] > NAME_BYTES_MAX || f[F_LOWERED_BYTES] > NAME_BYTES_MAX)
         return false;

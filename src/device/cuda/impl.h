@@ -91,34 +91,34 @@ kopt_status kp_cuda_alloc(struct kp_cuda_device *d, size_t bytes, kp_cu_pointer 
 
 kopt_status kp_cuda_device_open(struct kp_runtime *rt, int index, struct kp_device **out,
                                 kopt_error *err);
-void kp_cuda_device_close(struct kp_device *d);
-void kp_cuda_memory(struct kp_device *d, uint64_t *free_bytes, uint64_t *total_bytes);
-kopt_status kp_cuda_buffer_new(struct kp_device *d, size_t bytes, struct kp_buffer **out,
+void kp_cuda_device_close(struct kp_device *base);
+void kp_cuda_memory(struct kp_device *base, uint64_t *free_bytes, uint64_t *total_bytes);
+kopt_status kp_cuda_buffer_new(struct kp_device *base, size_t bytes, struct kp_buffer **out,
                                kopt_error *err);
-void kp_cuda_buffer_free(struct kp_device *d, struct kp_buffer *b);
-kopt_status kp_cuda_write(struct kp_device *d, struct kp_buffer *b, size_t at, const void *src,
-                          size_t n, kopt_error *err);
-kopt_status kp_cuda_read(struct kp_device *d, struct kp_buffer *b, size_t at, void *dst,
+void kp_cuda_buffer_free(struct kp_device *base, struct kp_buffer *buffer);
+kopt_status kp_cuda_write(struct kp_device *base, struct kp_buffer *buffer, size_t at,
+                          const void *src, size_t n, kopt_error *err);
+kopt_status kp_cuda_read(struct kp_device *base, struct kp_buffer *buffer, size_t at, void *dst,
                          size_t n, kopt_error *err);
-kopt_status kp_cuda_fill(struct kp_device *d, struct kp_buffer *b, uint8_t byte,
+kopt_status kp_cuda_fill(struct kp_device *base, struct kp_buffer *buffer, uint8_t byte,
                          kopt_error *err);
-kopt_status kp_cuda_copy(struct kp_device *d, struct kp_buffer *dst, struct kp_buffer *src,
+kopt_status kp_cuda_copy(struct kp_device *base, struct kp_buffer *dst, struct kp_buffer *src,
                          kopt_error *err);
-void kp_cuda_sensors(struct kp_device *d, struct kp_sensors *out);
+void kp_cuda_sensors(struct kp_device *base, struct kp_sensors *out);
 
 /* --- runtime.c ------------------------------------------------------------------------- */
 
-kopt_status kp_cuda_runtime_info(struct kp_runtime *rt, int index, struct kp_device_info *out,
+kopt_status kp_cuda_runtime_info(struct kp_runtime *base, int index, struct kp_device_info *out,
                                  kopt_error *err);
 
 /* --- launch.c -------------------------------------------------------------------------- */
 
-kopt_status kp_cuda_module_load(struct kp_device *d, const void *image, size_t bytes,
+kopt_status kp_cuda_module_load(struct kp_device *base, const void *image_bytes, size_t bytes,
                                 const char *entry, const struct kp_launch *launch,
                                 struct kp_module **out, kopt_error *err);
-void kp_cuda_module_unload(struct kp_device *d, struct kp_module *m);
-kopt_status kp_cuda_run(struct kp_device *d, struct kp_module *m, const struct kp_run *run,
-                        kopt_error *err);
+void kp_cuda_module_unload(struct kp_device *base, struct kp_module *module);
+kopt_status kp_cuda_run(struct kp_device *base, struct kp_module *module,
+                        const struct kp_run *run, kopt_error *err);
 
 /* --- helpers.c ------------------------------------------------------------------------- */
 
@@ -133,9 +133,9 @@ void kp_cuda_helper_job(int kind, const char *macros[KP_CUDA_HELPER_MACROS],
  * when its turn comes. Without NVRTC it does nothing. */
 kp_cu_result kp_cuda_delay(struct kp_cuda_device *d);
 
-kopt_status kp_cuda_compare(struct kp_device *d, struct kp_buffer *got, struct kp_buffer *want,
-                            enum kp_number type, double rtol, double atol,
-                            struct kp_compare *out, kopt_error *err);
+kopt_status kp_cuda_compare(struct kp_device *base, struct kp_buffer *got,
+                            struct kp_buffer *want, enum kp_number type, double rtol,
+                            double atol, struct kp_compare *out, kopt_error *err);
 void kp_cuda_helpers_deinit(struct kp_cuda_device *d);
 
 #endif

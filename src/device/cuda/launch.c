@@ -294,7 +294,7 @@ static kp_cu_result restore(const struct flight *f)
  * An event takes its time when the device reaches it. If the device stood idle by then, the
  * time that the host takes to enqueue the kernel would be counted as the kernel's; so there is
  * always something to do in front: emptying the cache, or a delay. */
-static kp_cu_result enqueue(struct flight *f, unsigned i)
+static kp_cu_result enqueue(struct flight *f, size_t i)
 {
     const struct kp_cuda_driver *drv = f->d->drv;
     const struct kp_launch *l = f->run->launch;
@@ -337,7 +337,7 @@ static kopt_status flight_failed(const struct flight *f, kp_cu_result rc, kopt_e
 
 static kopt_status read_times(const struct flight *f, unsigned n, double *out, kopt_error *err)
 {
-    for (unsigned i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float ms = 0;
         kp_cu_result rc =
             f->d->drv->cuEventElapsedTime(&ms, f->d->events[2 * i], f->d->events[2 * i + 1]);

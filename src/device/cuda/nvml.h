@@ -34,6 +34,7 @@ typedef struct nvmlDevice_st *kp_nvml_device;
 struct kp_nvml {
     struct kp_dl *dl; /* NULL: not there */
     kp_nvml_device device;
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(field, symbol, other, params) kp_nvml_result(*field) params;
     KP_NVML_FUNCTIONS(X)
 #undef X

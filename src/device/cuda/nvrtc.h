@@ -13,7 +13,7 @@
 
 #ifndef KP_NVRTC_REAL_TYPES
 typedef int kp_nvrtc_result;
-typedef struct _nvrtcProgram *kp_nvrtc_program;
+typedef struct kp_nvrtc_program_st *kp_nvrtc_program;
 #endif
 
 #define KP_NVRTC_RESULTS(X)               \
@@ -56,6 +56,7 @@ struct kp_nvrtc {
     int version[2];    /* major, minor */
     char *includes[2]; /* folders of CUDA's own headers, NULL where there is none: cuda_fp16.h,
                           and the C++ library that newer ones of them include */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(need, field, type, params) type(*field) params;
     KP_NVRTC_FUNCTIONS(X)
 #undef X

@@ -248,9 +248,8 @@ static bool chooses_standard(const struct kp_compile_job *job)
 }
 
 kopt_status kp_cuda_options_build(const struct kp_compile_job *job, const char *arch,
-                                  char *const *includes, size_t n_includes,
-                                  struct kp_buf *notes, struct kp_cuda_options *out,
-                                  kopt_error *err)
+                                  char *const includes[2], struct kp_buf *notes,
+                                  struct kp_cuda_options *out, kopt_error *err)
 {
     kopt_status st = add(out, "--gpu-architecture", kp_str_from(arch), err);
     if (st == KOPT_OK && !chooses_standard(job))
@@ -261,7 +260,7 @@ kopt_status kp_cuda_options_build(const struct kp_compile_job *job, const char *
     kp_free(folder);
     for (size_t i = 0; i < job->n_options && st == KOPT_OK; i++)
         st = add_user(out, job, arch, &i, notes, err);
-    for (size_t i = 0; i < n_includes && st == KOPT_OK; i++) {
+    for (size_t i = 0; i < 2 && st == KOPT_OK; i++) {
         if (includes[i])
             st = add(out, "--include-path", kp_str_from(includes[i]), err);
     }

@@ -17,16 +17,15 @@ struct kp_cuda_options {
 };
 
 /* All options of a compile: the architecture ("sm_90", which the user may make "sm_90a"), C++17
- * unless said otherwise, the folder of job->path, the user's options, then `includes`
- * (`n_includes` folders, NULL ones are passed over). Options of nvcc that concern host code are
+ * unless said otherwise, the folder of job->path, the user's options, then the folders
+ * `includes` (NULL ones are passed over). Options of nvcc that concern host code are
  * left out with a line in `notes`. `out` is zeroed by the caller and released by
  * kp_cuda_options_deinit() whatever is returned.
  * Errors: KOPT_EINPUT (an option without its value, or one that cannot work here), KOPT_ENOMEM.
  */
 kopt_status kp_cuda_options_build(const struct kp_compile_job *job, const char *arch,
-                                  char *const *includes, size_t n_includes,
-                                  struct kp_buf *notes, struct kp_cuda_options *out,
-                                  kopt_error *err);
+                                  char *const includes[2], struct kp_buf *notes,
+                                  struct kp_cuda_options *out, kopt_error *err);
 void kp_cuda_options_deinit(struct kp_cuda_options *o);
 
 #endif
