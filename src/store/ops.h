@@ -48,8 +48,9 @@ struct kp_store_ops {
                         kopt_error *err);
     kopt_status (*results)(struct kp_store *st, const struct kp_result_filter *f,
                            kp_result_visit visit, void *user, kopt_error *err);
-    /* 0 = there is none */
-    kopt_status (*best)(struct kp_store *st, int64_t subject, int64_t *result_id,
+    /* KOPT_ENOTFOUND when there is none. Called for every subject when a selection is loaded.
+     */
+    kopt_status (*best)(struct kp_store *st, int64_t subject, kp_result_visit visit, void *user,
                         kopt_error *err);
 };
 

@@ -87,6 +87,11 @@ static uint64_t problem_key(uint64_t kernel_hash, const char *const *names,
     return key;
 }
 
+static double log_of(int64_t size)
+{
+    return size >= 1 ? log2((double)size) : (double)NAN;
+}
+
 /* --- loading -------------------------------------------------------------------------------
  */
 
@@ -120,7 +125,7 @@ static bool add_size(void *user, const char *name, const struct kp_json *value)
     if (!x->plain)
         return false;
     e->names[e->n] = keep(x->l, name);
-    e->logs[e->n] = e->values[e->n] >= 1 ? log2((double)e->values[e->n]) : (double)NAN;
+    e->logs[e->n] = log_of(e->values[e->n]);
     e->n++;
     return true;
 }
@@ -292,6 +297,22 @@ static bool drop_older(struct kp_select *s)
     return seen != NULL;
 }
 
+/* Entries of a kernel nearly always have the same names: they share one list, which finding
+ * knows by its address. (The store's JSON has them sorted, so the same names come in the same
+ * order.) */
+static void share_names(struct kp_select *s)
+{
+    for (size_t i = 1; i < s->n; i++) {
+        const struct entry *last = &s->entries[i - 1];
+        struct entry *e = &s->entries[i];
+        bool same = e->n == last->n;
+        for (size_t k = 0; same && k < e->n; k++)
+            same = strcmp(e->names[k], last->names[k]) == 0;
+        if (same)
+            e->names = last->names;
+    }
+}
+
 static void put_exact(struct kp_select *s, size_t e)
 {
     struct slot *at = &s->exact[s->entries[e].key & (s->n_exact - 1)];
@@ -317,6 +338,7 @@ static bool make_tables(struct kp_select *s)
         qsort(s->entries, s->n, sizeof(*s->entries), by_kernel);
     if (!drop_older(s))
         return false;
+    share_names(s);
     s->exact = make_table(s, s->n, &s->n_exact);
     s->kernels = make_table(s, s->n, &s->n_kernels);
     if (s->arena.failed)
@@ -398,22 +420,41 @@ static const struct entry *find_kernel(const struct kp_select *s, const char *ke
     return NULL;
 }
 
+/* The query as the entries at hand name its sizes. */
+struct query {
+    const char *const *names;
+    const int64_t *values;
+    size_t n;
+    const char **order; /* the entries' names for which at[] holds; NULL = none yet */
+    bool fits;          /* they are the query's */
+    size_t at[NAMES_MAX];
+    double logs[NAMES_MAX]; /* log2 of the values, in the query's order; NaN for one below 1 */
+};
+
+static void set_order(struct query *q, const struct entry *e)
+{
+    q->order = e->names;
+    q->fits = e->n == q->n;
+    for (size_t i = 0; q->fits && i < q->n; i++) {
+        size_t k = 0;
+        while (k < q->n && strcmp(e->names[i], q->names[k]) != 0)
+            k++;
+        q->at[i] = k;
+        q->fits = k < q->n;
+    }
+}
+
 /* NaN when the names differ or a size has no logarithm. */
-static double distance_to(const struct entry *e, const char *const *names,
-                          const int64_t *values, size_t n)
+static double distance_to(const struct entry *e, struct query *q)
 {
     double sum = 0;
-    if (e->n != n)
+    if (q->order != e->names)
+        set_order(q, e);
+    if (!q->fits)
         return (double)NAN;
-    for (size_t i = 0; i < n; i++) {
-        size_t k = 0;
-        while (k < n && strcmp(e->names[i], names[k]) != 0)
-            k++;
-        if (k == n)
-            return (double)NAN;
-        double d = values[k] == e->values[i] ? 0
-                   : values[k] >= 1          ? log2((double)values[k]) - e->logs[i]
-                                             : (double)NAN;
+    for (size_t i = 0; i < q->n; i++) {
+        size_t k = q->at[i];
+        double d = q->values[k] == e->values[i] ? 0 : q->logs[k] - e->logs[i];
         sum += d * d;
     }
     return sqrt(sum);
@@ -478,9 +519,14 @@ void kp_select_find(const struct kp_select *s, const char *kernel, const char *c
         answer(e, KP_SELECT_EXACT, 0, 1, out);
         return;
     }
+    if (n > NAMES_MAX)
+        return; /* no entry has as many */
+    struct query q = {.names = names, .values = values, .n = n};
+    for (size_t i = 0; i < n; i++)
+        q.logs[i] = log_of(values[i]);
     e = find_kernel(s, kernel, &n_entries);
     for (size_t i = 0; i < n_entries; i++) {
-        double d = distance_to(&e[i], names, values, n);
+        double d = distance_to(&e[i], &q);
         if (!isnan(d))
             near_add(&near[e[i].place], &e[i], d);
     }

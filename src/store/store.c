@@ -289,13 +289,8 @@ kopt_status kp_store_results(struct kp_store *st, const struct kp_result_filter 
 kopt_status kp_store_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
                           void *user, kopt_error *err)
 {
-    int64_t id = 0;
-    kopt_status code = st->ops->best(st, subject, &id, err);
-    if (code != KOPT_OK)
-        return code;
-    if (id == 0)
-        return kp_err(err, KOPT_ENOTFOUND, "subject %lld has no result that is ok",
-                      (long long)subject);
-    const struct kp_result_filter f = {.id = id, .outcome = -1};
-    return kp_store_results(st, &f, visit, user, err);
+    st->walking++;
+    kopt_status code = st->ops->best(st, subject, visit, user, err);
+    st->walking--;
+    return code;
 }

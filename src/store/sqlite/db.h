@@ -18,6 +18,7 @@ enum kp_stmt {
     KP_STMT_FINISH,
     KP_STMT_ADD,
     KP_STMT_HAS,
+    KP_STMT_BEST,
     KP_STMT_COUNT
 };
 
@@ -91,7 +92,8 @@ kopt_status kp_sqlite_runs(struct kp_store *st, int64_t subject, kp_run_visit vi
                            kopt_error *err);
 kopt_status kp_sqlite_results(struct kp_store *st, const struct kp_result_filter *f,
                               kp_result_visit visit, void *user, kopt_error *err);
-kopt_status kp_sqlite_best(struct kp_store *st, int64_t subject, int64_t *result_id,
-                           kopt_error *err);
+kopt_status kp_sqlite_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
+                           void *user, kopt_error *err);
+extern const char kp_sqlite_best_text[];
 
 #endif

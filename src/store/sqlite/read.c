@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks prepare their statement each time, so that a visitor may walk again. */
+/* Walks prepare their statement each time, so that a visitor may walk again; that of the best
+ * is kept and prepared anew only when it is in use. */
 #include "base/alloc.h"
 #include "store/sqlite/db.h"
 
@@ -7,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SQL_BYTES_MAX = 8192 };
+enum { SQL_BYTES_MAX = 8192, TIMES_BYTES_MAX = 64 << 20 };
 
 /* --- columns -------------------------------------------------------------------------------
  */
@@ -54,9 +55,10 @@ struct walk {
     void *user;
     struct kp_buf times; /* of the result at hand */
     bool found;
+    bool keep; /* reset the statement instead of finalizing it */
 };
 
-/* Goes through the rows and finalizes `q`. */
+/* Goes through the rows; `q` is done with afterwards. */
 static kopt_status walk_rows(struct walk *w, sqlite3_stmt *q, kopt_error *err)
 {
     kopt_status st = KOPT_OK;
@@ -72,7 +74,7 @@ static kopt_status walk_rows(struct walk *w, sqlite3_stmt *q, kopt_error *err)
     }
     if (st == KOPT_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
         st = kp_sqlite_error(w->s, rc, err);
-    (void)sqlite3_finalize(q);
+    (void)(w->keep ? sqlite3_reset(q) : sqlite3_finalize(q));
     kp_buf_deinit(&w->times);
     return st;
 }
@@ -324,7 +326,7 @@ kopt_status kp_sqlite_results(struct kp_store *st, const struct kp_result_filter
                      .row = result_row,
                      .visit = {.result = visit},
                      .user = user,
-                     .times = KP_BUF_INIT(64U << 20)};
+                     .times = KP_BUF_INIT(TIMES_BYTES_MAX)};
     sqlite3_stmt *q = NULL;
     struct kp_buf sql = KP_BUF_INIT(SQL_BYTES_MAX);
     kp_sqlite_start(w.s);
@@ -342,22 +344,30 @@ kopt_status kp_sqlite_results(struct kp_store *st, const struct kp_result_filter
     return walk_rows(&w, q, err);
 }
 
-kopt_status kp_sqlite_best(struct kp_store *st, int64_t subject, int64_t *result_id,
-                           kopt_error *err)
+const char kp_sqlite_best_text[] = "SELECT " RESULT_COLUMNS "r.times, r.log FROM result r"
+                                   " WHERE r.id = (SELECT b.result FROM best b"
+                                   " WHERE b.subject = ?1)";
+
+kopt_status kp_sqlite_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
+                           void *user, kopt_error *err)
 {
-    struct kp_sqlite *s = (struct kp_sqlite *)st;
-    sqlite3_stmt *q = NULL;
-    *result_id = 0;
-    kp_sqlite_start(s);
-    kopt_status code =
-        kp_sqlite_prepare(s, "SELECT result FROM best WHERE subject = ?1", &q, err);
+    struct walk w = {.s = (struct kp_sqlite *)st,
+                     .row = result_row,
+                     .visit = {.result = visit},
+                     .user = user,
+                     .times = KP_BUF_INIT(TIMES_BYTES_MAX)};
+    sqlite3_stmt *q = w.s->cached[KP_STMT_BEST];
+    kopt_status code = KOPT_OK;
+    kp_sqlite_start(w.s);
+    w.keep = !sqlite3_stmt_busy(q);
+    if (!w.keep)
+        code = kp_sqlite_prepare(w.s, kp_sqlite_best_text, &q, err);
     if (code != KOPT_OK)
         return code;
-    int rc = sqlite3_bind_int64(q, 1, subject) ? SQLITE_NOMEM : kp_sqlite_step(s, q);
-    if (rc == SQLITE_ROW)
-        *result_id = sqlite3_column_int64(q, 0);
-    else if (rc != SQLITE_DONE)
-        code = kp_sqlite_error(s, rc, err);
-    (void)sqlite3_finalize(q);
+    (void)sqlite3_bind_int64(q, 1, subject); /* needs no memory */
+    code = walk_rows(&w, q, err);
+    if (code == KOPT_OK && !w.found)
+        code = kp_err(err, KOPT_ENOTFOUND, "%s: subject %lld has no result that is ok",
+                      w.s->path, (long long)subject);
     return code;
 }

@@ -42,6 +42,8 @@ const char *kp_sqlite_stmt_text(enum kp_stmt which)
     case KP_STMT_HAS:
         return "SELECT 1 FROM result WHERE subject = ?1 AND config = ?2 AND race = ?3"
                " AND outcome = ?4 AND wall_us = ?5 AND median_ns IS ?6 LIMIT 1";
+    case KP_STMT_BEST:
+        return kp_sqlite_best_text;
     case KP_STMT_COUNT:
         break;
     }
