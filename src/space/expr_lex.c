@@ -274,6 +274,8 @@ struct kp_source_pos kp_source_at(const struct kp_source_pos *where, struct kp_s
 {
     struct kp_source_pos at_off = {NULL, NULL, 0, 1, 1};
     size_t line_start = 0;
+    if (!text.ptr)
+        text.ptr = "";
     if (off > text.len)
         off = text.len;
     if (where)
