@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -605,6 +606,37 @@ static void the_library_is_found_by_file_or_folder(void **state)
     assert_int_equal(unsetenv("KOPT_NVRTC_LIBRARY"), 0);
 }
 
+static void the_library_is_found_as_python_packages_it(void **state)
+{
+    static const char REAL[] = "/usr/local/cuda/lib64/libnvrtc.so.13";
+    static const char *const LAYOUTS[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
+    (void)state;
+    if (!kp_file_exists(REAL))
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct kp_compiler *c;
+        kopt_error err;
+        char *root = awkward_folder("unused", "");
+        char *lib = kp_path_join(root, LAYOUTS[i]);
+        char *file = kp_path_join(lib, "libnvrtc.so.13");
+        assert_int_equal(kp_dir_make(lib, &err), KOPT_OK);
+        assert_int_equal(symlink(REAL, file), 0);
+        assert_int_equal(setenv("KOPT_NVRTC_LIBRARY", root, 1), 0);
+        assert_int_equal(kp_compiler_open(KP_BACKEND_CUDA, 0, "sm_90", NULL, &c, &err),
+                         KOPT_OK);
+        kp_compiler_close(c);
+        assert_int_equal(unsetenv("KOPT_NVRTC_LIBRARY"), 0);
+        assert_int_equal(unlink(file), 0);
+        for (char *end = lib + strlen(lib); end > lib + strlen(root); end = strrchr(lib, '/')) {
+            *end = 0;
+            (void)rmdir(lib);
+        }
+        kp_free(file);
+        kp_free(lib);
+        remove_awkward(root);
+    }
+}
+
 static void without_headers_of_cuda_the_hint_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -699,6 +731,7 @@ int main(void)
         T(architectures_are_checked),
         T(the_version_is_told),
         T(the_library_is_found_by_file_or_folder),
+        T(the_library_is_found_as_python_packages_it),
         T(without_headers_of_cuda_the_hint_says_so),
         T(our_kernels_compile_without_spills_or_warnings),
         cmocka_unit_test(every_failing_allocation_is_clean),

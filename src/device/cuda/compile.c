@@ -293,7 +293,8 @@ static kopt_status explain(struct work *w, kp_nvrtc_result rc, kopt_error *err)
     if (rc != KP_NVRTC_ERROR_COMPILATION && rc != KP_NVRTC_ERROR_INVALID_OPTION)
         return nvrtc_failed(w, rc, "nvrtcCompileProgram", err);
     st = kp_cuda_log_error(log_of(w), w->job, err);
-    if (st == KOPT_ENOTFOUND && rc == KP_NVRTC_ERROR_COMPILATION) {
+    bool verbose = w->options.ask_resources || w->options.ptxas_verbose;
+    if (st == KOPT_ENOTFOUND && rc == KP_NVRTC_ERROR_COMPILATION && verbose) {
         /* ptxas keeps some errors to itself under -v, which is the last option: once more
          * without */
         kopt_error ignored;
@@ -360,6 +361,8 @@ kopt_status kp_cuda_compile(struct kp_compiler *base, const struct kp_compile_jo
                      .job = job,
                      .text = KP_BUF_INIT(SOURCE_MAX),
                      .raw_log = KP_BUF_INIT(LOG_MAX)};
+    /* older ones are not known to pass options on to ptxas */
+    w.options.ask_resources = w.c->nvrtc.version[0] >= 12;
     struct kp_buf notes = KP_BUF_INIT(LOG_MAX);
     kp_nvrtc_result rc = KP_NVRTC_SUCCESS;
     if (!job->entry[0] || !is_plain(job->entry))

@@ -228,7 +228,8 @@ static kopt_status allow_shared(struct kp_cuda_device *d, struct kp_cuda_module 
     return KOPT_OK;
 }
 
-/* The memory that is written between launches to empty the cache, kept for the next time. It is
+/* The memory that is written between launches to empty the cache, kept for the next time. Lines
+ * that are written take their places in the cache as those that are read do. It is
  * at least twice the cache, since lines need not be replaced in the order of their use. */
 static kopt_status prepare_flush(struct kp_cuda_device *d, size_t wanted, kopt_error *err)
 {
@@ -335,6 +336,8 @@ static kopt_status flight_failed(const struct flight *f, kp_cu_result rc, kopt_e
     return kp_cuda_fail(f->d, rc, doing, err);
 }
 
+/* The driver gives milliseconds as a float, "with a resolution of around 0.5 microseconds"
+ * (CUDA Driver API, cuEventElapsedTime): a kernel of a few microseconds needs many launches. */
 static kopt_status read_times(const struct flight *f, unsigned n, double *out, kopt_error *err)
 {
     for (size_t i = 0; i < n; i++) {

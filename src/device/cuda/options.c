@@ -265,7 +265,7 @@ kopt_status kp_cuda_options_build(const struct kp_compile_job *job, const char *
             st = add(out, "--include-path", kp_str_from(includes[i]), err);
     }
     /* Registers, stack and spills are taken from what ptxas tells; see compile_log.h. */
-    if (st == KOPT_OK)
+    if (st == KOPT_OK && (out->ask_resources || out->ptxas_verbose))
         st = add(out, "--ptxas-options", KP_STR("-v"), err);
     return st;
 }
