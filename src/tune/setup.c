@@ -88,6 +88,11 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
     kopt_status st = choose_device(s, &o, err);
     if (st == KOPT_OK)
         st = kp_lab_open(&o, &s->lab, err);
+    if (st == KOPT_ENOTFOUND) { /* the driver has no device of that number */
+        st = KOPT_EENV;
+        if (err)
+            err->code = st;
+    }
     if (st == KOPT_OK) {
         s->window = 2 * o.compilers + 2 * (uint32_t)o.n_devices;
         if (s->window > WINDOW_MAX)
