@@ -42,7 +42,7 @@ struct cuda_stub *cuda_stub(void)
     return &stub;
 }
 
-static void trace(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static void trace(const char *fmt, ...)
 {
     va_list ap;
     size_t room = sizeof(stub.trace) - stub.trace_len;
@@ -464,7 +464,7 @@ CALL(nvmlDeviceGetPowerUsage, (void *d, unsigned *milliwatts))
 CALL(nvmlDeviceGetTotalEnergyConsumption, (void *d, unsigned long long *millijoules))
 {
     (void)d;
-    *millijoules = 12345678901ull;
+    *millijoules = 12345678901ULL;
     return 0;
 }
 
