@@ -2,28 +2,41 @@
 /* Our declarations of the CUDA driver and NVRTC against their real headers, where a toolkit is
  * installed. What is wrong does not compile. */
 #include <cuda.h>
-#include <nvrtc.h>
+#include <stdio.h>
 
-#define KP_CUDA_REAL_TYPES
-#define kp_cu_result             CUresult
-#define kp_cu_device             CUdevice
-#define kp_cu_device_attribute   CUdevice_attribute
-#define kp_cu_function_attribute CUfunction_attribute
-#define kp_cu_jit_option         CUjit_option
-#define kp_cu_pointer            CUdeviceptr
-#define kp_cu_context            CUcontext
-#define kp_cu_module             CUmodule
-#define kp_cu_function           CUfunction
-#define kp_cu_stream             CUstream
-#define kp_cu_event              CUevent
-#include "device/cuda/driver.h"
+/* Versions that are known to declare all that we use. */
+#if CUDA_VERSION < 12040 || CUDA_VERSION >= 14000
 
-#define KP_NVRTC_REAL_TYPES
-#define kp_nvrtc_result  nvrtcResult
-#define kp_nvrtc_program nvrtcProgram
-#include "device/cuda/nvrtc.h"
+int main(void)
+{
+    (void)printf("skipped: cuda.h of version %d\n", CUDA_VERSION);
+    return 77;
+}
 
-#include <string.h>
+#else
+
+#    include <nvrtc.h>
+
+#    define KP_CUDA_REAL_TYPES
+#    define kp_cu_result             CUresult
+#    define kp_cu_device             CUdevice
+#    define kp_cu_device_attribute   CUdevice_attribute
+#    define kp_cu_function_attribute CUfunction_attribute
+#    define kp_cu_jit_option         CUjit_option
+#    define kp_cu_pointer            CUdeviceptr
+#    define kp_cu_context            CUcontext
+#    define kp_cu_module             CUmodule
+#    define kp_cu_function           CUfunction
+#    define kp_cu_stream             CUstream
+#    define kp_cu_event              CUevent
+#    include "device/cuda/driver.h"
+
+#    define KP_NVRTC_REAL_TYPES
+#    define kp_nvrtc_result  nvrtcResult
+#    define kp_nvrtc_program nvrtcProgram
+#    include "device/cuda/nvrtc.h"
+
+#    include <string.h>
 
 /* the types that driver.h uses where the header is not there */
 _Static_assert(sizeof(CUresult) == sizeof(int) && sizeof(CUdevice) == sizeof(int), "int");
@@ -39,44 +52,46 @@ _Static_assert(__builtin_types_compatible_p(CUstream, struct CUstream_st *), "st
 _Static_assert(__builtin_types_compatible_p(CUevent, struct CUevent_st *), "event");
 _Static_assert(sizeof(nvrtcProgram) == sizeof(void *), "program");
 
-#define X(name, value) _Static_assert((int)CUDA_##name == (value), #name);
+#    define X(name, value) _Static_assert((int)CUDA_##name == (value), #    name);
 KP_CUDA_RESULTS(X)
-#undef X
-#define X(name, value) _Static_assert((int)CU_DEVICE_ATTRIBUTE_##name == (value), #name);
+#    undef X
+#    define X(name, value) _Static_assert((int)CU_DEVICE_ATTRIBUTE_##name == (value), #    name);
 KP_CUDA_DEVICE_ATTRIBUTES(X)
-#undef X
-#define X(name, value) _Static_assert((int)CU_FUNC_ATTRIBUTE_##name == (value), #name);
+#    undef X
+#    define X(name, value) _Static_assert((int)CU_FUNC_ATTRIBUTE_##name == (value), #    name);
 KP_CUDA_FUNCTION_ATTRIBUTES(X)
-#undef X
+#    undef X
 _Static_assert((int)CU_JIT_ERROR_LOG_BUFFER == KP_CU_JIT_ERROR_LOG_BUFFER, "option");
 _Static_assert((int)CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES == KP_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                "option");
 _Static_assert((int)CU_CTX_SCHED_SPIN == KP_CU_CTX_SCHED_SPIN, "flag");
 _Static_assert((int)CU_STREAM_NON_BLOCKING == KP_CU_STREAM_NON_BLOCKING, "flag");
 _Static_assert((int)CU_EVENT_DEFAULT == KP_CU_EVENT_DEFAULT, "flag");
-#define X(name, value) _Static_assert((int)NVRTC_##name == (value), #name);
+#    define X(name, value) _Static_assert((int)NVRTC_##name == (value), #    name);
 KP_NVRTC_RESULTS(X)
-#undef X
+#    undef X
 
 /* Functions: <cuda.h> maps a name to its versioned one by a macro, and so the names in our
  * list, which are the plain ones, arrive here as the header's choice. */
 static const struct kp_cuda_driver *driver;
 static const struct kp_nvrtc *nvrtc;
-#define X(need, field, symbol, older, params) \
-    _Static_assert(                           \
-        __builtin_types_compatible_p(__typeof__(&field), __typeof__(driver->field)), symbol);
+#    define X(need, field, symbol, older, params)                                        \
+        _Static_assert(                                                                  \
+            __builtin_types_compatible_p(__typeof__(&field), __typeof__(driver->field)), \
+            symbol);
 KP_CUDA_FUNCTIONS(X)
-#undef X
-#define X(need, field, type, params)                                                           \
-    _Static_assert(__builtin_types_compatible_p(__typeof__(&field), __typeof__(nvrtc->field)), \
-                   #field);
+#    undef X
+#    define X(need, field, type, params)                                                \
+        _Static_assert(                                                                 \
+            __builtin_types_compatible_p(__typeof__(&field), __typeof__(nvrtc->field)), \
+            #field);
 KP_NVRTC_FUNCTIONS(X)
-#undef X
+#    undef X
 
 /* Is our symbol the one that the header would call? What differs is said to be so on purpose.
  */
-#define TEXT2(x) #x
-#define TEXT(x)  TEXT2(x)
+#    define TEXT2(x) #    x
+#    define TEXT(x)  TEXT2(x)
 
 static int same_symbol(const char *theirs, const char *ours, const char *older)
 {
@@ -86,10 +101,13 @@ static int same_symbol(const char *theirs, const char *ours, const char *older)
 int main(void)
 {
     int wrong = 0;
-#define X(need, field, symbol, older, params) wrong += !same_symbol(TEXT(field), symbol, older);
+#    define X(need, field, symbol, older, params) \
+        wrong += !same_symbol(TEXT(field), symbol, older);
     KP_CUDA_FUNCTIONS(X)
-#undef X
+#    undef X
     (void)driver;
     (void)nvrtc;
     return wrong;
 }
+
+#endif
