@@ -20,21 +20,22 @@ static const char MAGIC[8] = {'K', 'P', 'C', 'L', 'I', 'M', 'G', '1'};
 /* --- building ------------------------------------------------------------------------------
  */
 
-/* The build log, appended. */
-static void read_log(struct kp_cl_session *s, cl_program program, struct kp_buf *out)
+/* The build log in the user's terms, appended. */
+static void read_log(struct kp_cl_session *s, cl_program program, const struct kp_cl_text *text,
+                     const char *path, struct kp_buf *out)
 {
     size_t n = 0;
     if (s->cl->clGetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) !=
             CL_SUCCESS ||
         n <= 1 || n > LOG_MAX)
         return;
-    char *text = kp_calloc(1, n + 1);
-    if (!text)
+    char *log = kp_calloc(1, n + 1);
+    if (!log)
         return;
-    if (s->cl->clGetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_LOG, n, text, NULL) ==
+    if (s->cl->clGetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_LOG, n, log, NULL) ==
         CL_SUCCESS)
-        kp_buf_adds(out, text);
-    kp_free(text);
+        kp_cl_log_clean(kp_str_from(log), path, text->lead_lines, out);
+    kp_free(log);
 }
 
 /* Into `folder` and back. -1 in *back: it was not left. */
@@ -88,7 +89,7 @@ kopt_status kp_cl_build(struct kp_cl_session *s, const struct kp_cl_text *text,
         goto done;
     rc = s->cl->clBuildProgram(program, 1, &s->device, kp_buf_text(&text->options), NULL, NULL);
     leave(back);
-    read_log(s, program, &log);
+    read_log(s, program, text, job ? job->path : NULL, &log);
     if (log_text)
         kp_buf_add(log_text, kp_buf_text(&log), log.len);
     if (rc != CL_SUCCESS) {
@@ -184,8 +185,9 @@ kopt_status kp_cl_image_read(const void *image, size_t bytes, struct kp_cl_text 
 {
     const unsigned char *p = image;
     size_t n[4] = {0};
-    *text = (struct kp_cl_text){KP_BUF_INIT(PIECE_MAX + 1), KP_BUF_INIT(PIECE_MAX),
-                                KP_BUF_INIT(PIECE_MAX)};
+    *text = (struct kp_cl_text){.source = KP_BUF_INIT(PIECE_MAX),
+                                .options = KP_BUF_INIT(PIECE_MAX),
+                                .folder = KP_BUF_INIT(PIECE_MAX)};
     *binary = (struct kp_str){"", 0};
     bool good = bytes >= HEADER && memcmp(p, MAGIC, sizeof(MAGIC)) == 0;
     size_t left = good ? bytes - HEADER : 0;

@@ -139,6 +139,7 @@ struct kp_cl_text {
     struct kp_buf source;  /* macros as #define lines, then the user's text */
     struct kp_buf options; /* one line */
     struct kp_buf folder;  /* where relative includes begin; "" = the working directory */
+    int lead_lines;        /* lines of the source before the user's */
 };
 
 void kp_cl_text_deinit(struct kp_cl_text *t);
@@ -146,7 +147,10 @@ void kp_cl_text_deinit(struct kp_cl_text *t);
 kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct kp_cl_text *out,
                             kopt_error *err);
 
-/* The first error of a build log as message, file, line and excerpt. KOPT_EINPUT. */
+/* Append the log, with the user's path and lines in place of what compilers make up that heed
+ * no #line. `path` NULL: "source". */
+void kp_cl_log_clean(struct kp_str log, const char *path, int lead_lines, struct kp_buf *out);
+/* The first error of such a log as message, file, line and excerpt. KOPT_EINPUT. */
 kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
                             kopt_error *err);
 

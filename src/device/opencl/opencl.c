@@ -281,7 +281,7 @@ static kopt_status flush_program(struct cl_device *d, kopt_error *err)
                                  "{\n"
                                  "    p[get_global_id(0)] += (uint4)(1);\n"
                                  "}\n";
-    struct kp_cl_text text = {KP_BUF_INIT(1024), KP_BUF_INIT(1), KP_BUF_INIT(1)};
+    struct kp_cl_text text = {.source = KP_BUF_INIT(1024)};
     if (d->flush.program)
         return KOPT_OK;
     kp_buf_adds(&text.source, SOURCE);

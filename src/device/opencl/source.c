@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a driver's compiler gets, and what it says. Layer: device.
+/* What a driver's compiler gets. Layer: device.
  *
  * Macros and the user's -D options become #define lines in front of the source: no driver's way
  * of quoting options has to be guessed, and PoCL's own headers come before them. A #line behind
@@ -143,11 +143,20 @@ static kopt_status add_folder(const char *path, struct kp_buf *out, kopt_error *
     return KOPT_OK;
 }
 
+static int count_lines(const struct kp_buf *b)
+{
+    int n = 0;
+    for (size_t i = 0; i < b->len; i++)
+        n += b->ptr[i] == '\n';
+    return n;
+}
+
 kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct kp_cl_text *out,
                             kopt_error *err)
 {
-    *out = (struct kp_cl_text){KP_BUF_INIT(SOURCE_MAX), KP_BUF_INIT(OPTIONS_MAX),
-                               KP_BUF_INIT(FOLDER_MAX)};
+    *out = (struct kp_cl_text){.source = KP_BUF_INIT(SOURCE_MAX),
+                               .options = KP_BUF_INIT(OPTIONS_MAX),
+                               .folder = KP_BUF_INIT(FOLDER_MAX)};
     kopt_status st = add_folder(job->path, &out->folder, err);
     add_line_mark(&out->source, MACROS);
     if (st == KOPT_OK)
@@ -155,6 +164,7 @@ kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct 
     for (size_t i = 0; i < job->n_macros && st == KOPT_OK; i++)
         st = add_define(&out->source, job->macros[i], err);
     if (st == KOPT_OK) {
+        out->lead_lines = count_lines(&out->source) + 1; /* and the #line */
         add_source(job, &out->source);
         st = kp_buf_status(&out->source, err);
     }
@@ -165,136 +175,4 @@ kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct 
     if (st != KOPT_OK)
         kp_cl_text_deinit(out);
     return st;
-}
-
-/* --- messages ------------------------------------------------------------------------------
- */
-
-/* "file:line:column", taken from both ends: a file's name may hold colons. */
-struct place {
-    struct kp_str file;
-    int64_t line;
-    int64_t column;
-};
-
-/* The number behind the last colon of `s`, which loses both. */
-static bool take_last_number(struct kp_str *s, int64_t *out)
-{
-    const char *colon = s->len ? memrchr(s->ptr, ':', s->len) : NULL;
-    if (!colon)
-        return false;
-    size_t at = (size_t)(colon - s->ptr);
-    if (!kp_str_to_i64((struct kp_str){colon + 1, s->len - at - 1}, out))
-        return false;
-    s->len = at;
-    return true;
-}
-
-static bool read_place(struct kp_str s, struct place *out)
-{
-    s = kp_str_trim(s);
-    out->column = 1;
-    if (!take_last_number(&s, &out->line))
-        return false;
-    int64_t line;
-    if (take_last_number(&s, &line)) {
-        out->column = out->line;
-        out->line = line;
-    }
-    out->file = s;
-    return s.len > 0 && out->line > 0 && out->line <= INT32_MAX && out->column > 0 &&
-           out->column <= INT32_MAX;
-}
-
-/* "error: file:3:5: text" (PoCL) or "file:3:5: error: text" (everybody else). The text is what
- * is left when there is no place. */
-static bool read_error(struct kp_str line, struct place *place, struct kp_str *text,
-                       bool *has_place)
-{
-    static const char MARK[] = "error: ";
-    const char *mark = memmem(line.ptr, line.len, MARK, sizeof(MARK) - 1);
-    if (!mark)
-        return false;
-    const char *end = line.ptr + line.len;
-    *text = (struct kp_str){mark + sizeof(MARK) - 1, 0};
-    text->len = (size_t)(end - text->ptr);
-    if (mark != line.ptr) {
-        struct kp_str before =
-            kp_str_trim((struct kp_str){line.ptr, (size_t)(mark - line.ptr)});
-        static const char FATAL[] = "fatal";
-        size_t n = sizeof(FATAL) - 1;
-        if (before.len >= n && memcmp(before.ptr + before.len - n, FATAL, n) == 0)
-            before = kp_str_trim((struct kp_str){before.ptr, before.len - n});
-        if (before.len && before.ptr[before.len - 1] == ':')
-            before.len--;
-        *has_place = read_place(before, place);
-        return true;
-    }
-    *has_place = false;
-    for (const char *p = text->ptr; (size_t)(end - p) >= 2 && !*has_place; p++) {
-        if (p[0] != ':' || p[1] != ' ')
-            continue;
-        struct kp_str before = {text->ptr, (size_t)(p - text->ptr)};
-        if (read_place(before, place)) {
-            *has_place = true;
-            *text = (struct kp_str){p + 2, (size_t)(end - p - 2)};
-        }
-    }
-    return true;
-}
-
-static struct kp_str source_line(struct kp_str source, int64_t line)
-{
-    struct kp_str rest = source;
-    struct kp_str text = {"", 0};
-    for (int64_t i = 0; i < line; i++) {
-        if (!rest.len)
-            return (struct kp_str){"", 0};
-        text = kp_str_cut(rest, '\n', &rest);
-    }
-    if (text.len && text.ptr[text.len - 1] == '\r')
-        text.len--;
-    return text;
-}
-
-/* Compilers count bytes, messages count characters. */
-static int character_column(struct kp_str line, int64_t column)
-{
-    int n = 1;
-    for (size_t i = 0; i + 1 < (size_t)column && i < line.len; i++)
-        n += ((unsigned char)line.ptr[i] & 0xC0) != 0x80;
-    return line.len ? n : (int)column;
-}
-
-kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
-                            kopt_error *err)
-{
-    struct kp_str rest = log;
-    struct kp_str first = {"", 0};
-    const char *path = job && job->path ? job->path : "source";
-    while (rest.len) {
-        struct kp_str line = kp_str_trim(kp_str_cut(rest, '\n', &rest));
-        struct place place = {0};
-        struct kp_str text;
-        bool has_place = false;
-        if (!first.len)
-            first = line;
-        if (!read_error(line, &place, &text, &has_place))
-            continue;
-        (void)kp_err(err, KOPT_EINPUT, "%.*s", KP_STR_FMT(text));
-        if (!has_place)
-            return KOPT_EINPUT;
-        char file[256];
-        (void)snprintf(file, sizeof(file), "%.*s", KP_STR_FMT(place.file));
-        struct kp_str excerpt = {"", 0};
-        if (job && kp_str_is(place.file, path))
-            excerpt = source_line(job->source, place.line);
-        kp_err_at(err, file, (int)place.line, character_column(excerpt, place.column),
-                  excerpt.ptr, (int)excerpt.len);
-        return KOPT_EINPUT;
-    }
-    if (first.len)
-        return kp_err(err, KOPT_EINPUT, "%s does not compile: %.*s", path, KP_STR_FMT(first));
-    return kp_err(err, KOPT_EINPUT, "%s does not compile, and the compiler gives no reason",
-                  path);
 }

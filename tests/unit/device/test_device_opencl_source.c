@@ -167,6 +167,22 @@ static void the_first_error_is_found_in_every_compilers_log(void **state)
     expect_error("x.cl:99999999999:1: error: far\n", "", 0, 0, "far");
 }
 
+static void made_up_names_are_put_right(void **state)
+{
+    (void)state;
+    struct kp_buf out = KP_BUF_INIT(4096);
+    kp_cl_log_clean(KP_STR("input.cl:5:9: error: a\n  input.cl:1\n<kernel>:4:1: b\n"
+                           "input.cl:3:1: c\ninput.cl:1:1: d\ninput.cl: e\nother.cl:9:1: f"),
+                    "my dir/k.cl", 3, &out);
+    assert_string_equal(kp_buf_text(&out),
+                        "my dir/k.cl:2:9: error: a\n  input.cl:1\nmy dir/k.cl:1:1: b\n"
+                        "<macros>:2:1: c\n<macros>:1:1: d\ninput.cl: e\nother.cl:9:1: f");
+    kp_buf_deinit(&out);
+    kp_cl_log_clean(KP_STR("<source>:9: x\n"), NULL, 2, &out);
+    assert_string_equal(kp_buf_text(&out), "source:7: x\n");
+    kp_buf_deinit(&out);
+}
+
 static void codes_have_their_names(void **state)
 {
     (void)state;
@@ -257,6 +273,7 @@ int main(void)
         cmocka_unit_test(the_folder_is_absolute_and_there),
         cmocka_unit_test(every_failing_allocation_is_clean),
         cmocka_unit_test(the_first_error_is_found_in_every_compilers_log),
+        cmocka_unit_test(made_up_names_are_put_right),
         cmocka_unit_test(codes_have_their_names),
         cmocka_unit_test(images_come_back_as_they_were),
     };
