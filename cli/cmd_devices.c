@@ -94,16 +94,20 @@ static void on_missing(void *user, const kopt_device_missing *m)
 
 static void print_missing(const struct found *f)
 {
-    struct cli *c = f->c;
-    if (f->n && f->n_missing)
-        cli_print(c, "\n");
+    static const struct cli_column columns[] = {{"", CLI_LEFT, CLI_WHOLE},
+                                                {"", CLI_LEFT, CLI_WRAP}};
+    struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
     for (size_t i = 0; i < f->n_missing; i++) {
         const struct missing *m = &f->missing[i];
-        cli_print(c, "%sno %s device%s  %s\n", cli_on(&c->out, CLI_YELLOW), m->backend,
-                  cli_off(&c->out, CLI_YELLOW), m->reason);
+        cli_cell(t, CLI_YELLOW, "no %s", m->backend);
+        cli_cell(t, CLI_PLAIN, "%s", m->reason);
         if (m->hint[0])
-            cli_print(c, "  to get one: %s\n", m->hint);
+            cli_table_note(t, 1, CLI_BOLD, "to get it: %s", m->hint);
     }
+    if (f->n && f->n_missing)
+        cli_print(f->c, "\n");
+    cli_table_print(t, &f->c->out, 0);
+    cli_table_free(t);
 }
 
 static void free_found(struct found *f)

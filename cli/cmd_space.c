@@ -485,7 +485,7 @@ static const struct cli_opt opts[] = {
      .min = 1,
      .max = 9e18,
      .offset = offsetof(struct space_options, seed),
-     .help = "of the sample; 1 unless given"},
+     .help = "of the sample (default 1)"},
     {.name = "explain",
      .kind = CLI_FLAG,
      .offset = offsetof(struct space_options, explain),
@@ -508,7 +508,7 @@ static const struct cli_opt opts[] = {
      .arg = "ID",
      .complete = CLI_COMPLETE_DEVICE,
      .offset = offsetof(struct space_options, device),
-     .help = "whose limits the rules use; the first that fits the kernel unless given",
+     .help = "whose limits the rules use (default: the first that fits the kernel)",
      .group = "For which device"},
     {.name = "device-limits",
      .kind = CLI_TEXT,
@@ -528,7 +528,7 @@ static const struct cli_example examples[] = {
 
 const struct cli_command cli_cmd_space = {
     .name = "space",
-    .summary = "count, list, sample or explain the valid configurations of a kernel",
+    .summary = "count, list, sample or explain a kernel's configurations",
     .args = "FILE NAME=VALUE..",
     .about =
         "FILE is a kernel file (CUDA C or OpenCL C with #pragma kopt lines) or a T1 JSON file. "

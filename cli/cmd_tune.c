@@ -89,7 +89,7 @@ static int conclude(struct cli *c, struct cli_tune_view *v, kopt_status st,
         if (v->store[0])
             cli_note(c,
                      "interrupted: %s results are in %s; the same command goes on from there",
-                     cli_count(r ? (double)r->progress.done : NAN, text), v->store);
+                     cli_count(r ? (double)r->progress.done : (double)NAN, text), v->store);
         else
             cli_note(c, "interrupted: nothing was saved, since there is no store");
         return CLI_EXIT_INTERRUPTED;
@@ -119,6 +119,8 @@ static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view
     st = kopt_tuner_run(tuner, &report, &err);
     running = NULL;
     cli_progress_clear(&v->progress);
+    if (report && report->progress.done == 0 && st != KOPT_OK)
+        report = NULL; /* it ended before there was anything to report */
     if (report && v->json)
         cli_tune_report_json(v, report);
     else if (report)

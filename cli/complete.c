@@ -98,14 +98,21 @@ void cli_complete_bash(const struct cli_command *root)
         "    *) COMPREPLY=($(compgen -W \"$(kopt __complete \"$kind\" 2>/dev/null)\" -- "
         "\"$cur\")) ;;\n"
         "    esac\n"
+        "    [ -n \"$colon\" ] && COMPREPLY=(\"${COMPREPLY[@]#\"$colon\"}\")\n"
         "}\n"
         "_kopt() {\n"
-        "    local cur prev cmd='' sub='' file='' opts='' words='' i w\n"
+        "    local cur prev cmd='' sub='' file='' opts='' words='' colon='' i w\n"
         "    COMPREPLY=()\n"
         "    cur=${COMP_WORDS[COMP_CWORD]}\n"
         "    prev=${COMP_WORDS[COMP_CWORD-1]}\n"
         "    [ \"$prev\" = '=' ] && prev=${COMP_WORDS[COMP_CWORD-2]}\n"
-        "    [ \"$prev\" = ':' ] && prev=''\n"
+        "    # readline parts words at colons: put device ids together again\n"
+        "    if [ \"$cur\" = ':' ]; then\n"
+        "        colon=\"$prev:\"; cur=$colon; prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+        "    elif [ \"$prev\" = ':' ]; then\n"
+        "        colon=\"${COMP_WORDS[COMP_CWORD-2]}:\"; cur=$colon$cur\n"
+        "        prev=${COMP_WORDS[COMP_CWORD-3]}\n"
+        "    fi\n"
         "    shopt -q extglob || shopt -s extglob\n"
         "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
         "        w=${COMP_WORDS[i]}\n"
@@ -115,7 +122,9 @@ void cli_complete_bash(const struct cli_command *root)
         "        *) if [ -z \"$cmd\" ]; then cmd=$w; elif [ -z \"$sub\" ]; then sub=$w; fi ;;\n"
         "        esac\n"
         "    done");
-    (void)printf("    if [ -z \"$cmd\" ]; then\n        _kopt_value words");
+    (void)puts("    if [ -z \"$cmd\" ]; then\n        case $prev in");
+    bash_values(cli_common_opts, cli_n_common_opts);
+    (void)printf("        esac\n        _kopt_value words");
     bash_names(root->subs);
     (void)puts(" --help --version\n        return\n    fi");
     for (size_t i = 0; root->subs[i]; i++) {

@@ -27,6 +27,17 @@ static void put(const char *s)
     put_n(s, strlen(s));
 }
 
+/* A phrase as a sentence. */
+static void put_sentence(const char *s)
+{
+    char first[2] = {(char)(s[0] >= 'a' && s[0] <= 'z' ? s[0] - 'a' + 'A' : s[0]), '\0'};
+    if (s[0]) {
+        put(first);
+        put(s + 1);
+    }
+    (void)puts(".");
+}
+
 static void put_paragraphs(const char *text)
 {
     while (*text) {
@@ -57,8 +68,7 @@ static void put_option(const struct cli_opt *o)
         (void)fputs("\\fR", stdout);
     }
     (void)fputc('\n', stdout);
-    put(o->help);
-    (void)puts(".");
+    put_sentence(o->help);
 }
 
 static void put_options(const struct cli_opt *opts, size_t n)
@@ -73,8 +83,7 @@ static void put_examples(const struct cli_command *cmd)
         (void)fputs(".TP\n\\fBkopt ", stdout);
         put(cmd->examples[i].command);
         (void)puts("\\fR");
-        put(cmd->examples[i].text);
-        (void)puts(".");
+        put_sentence(cmd->examples[i].text);
     }
 }
 
@@ -122,11 +131,12 @@ void cli_man(const struct cli_command *root)
     (void)printf(".\\\" Made by kopt __man from the program's own tables.\n");
     (void)printf(".TH KOPT 1 \"\" \"kopt %s\" \"User Commands\"\n", kopt_version());
     (void)puts(".SH NAME\nkopt \\- make GPU kernels fast by measurement");
-    (void)puts(".SH SYNOPSIS\n.B kopt\n.I command\n[\\fIarguments\\fR] [\\fIoptions\\fR]");
+    (void)puts(".SH SYNOPSIS\n.B kopt\n.I command\n[\\fIarguments\\fR] [\\fIoptions\\fR]\n.br\n"
+               ".B kopt\n\\-\\-version");
     (void)puts(".SH DESCRIPTION");
     put_paragraphs(root->about);
     (void)puts(".SH OPTIONS\nEvery command has these.");
-    put_options(cli_common_opts, cli_n_common_opts);
+    put_options(cli_common_opts, cli_n_common_opts - 1); /* without --version */
     (void)puts(".SH COMMANDS");
     char path[128];
     for (size_t i = 0; root->subs[i]; i++) {
@@ -143,6 +153,7 @@ void cli_man(const struct cli_command *root)
     for (size_t i = 0; i < sizeof(sections_before) / sizeof(sections_before[0]); i++)
         (void)puts(sections_before[i]);
     (void)puts(".SH EXAMPLES");
+    put_examples(root);
     for (size_t i = 0; root->subs[i]; i++) {
         put_examples(root->subs[i]);
         for (size_t k = 0; root->subs[i]->subs && root->subs[i]->subs[k]; k++)

@@ -219,7 +219,9 @@ static kopt_status value_of(const struct cli_opt *o, const char *spelling, const
     const char *next = w->at < w->argc ? w->argv[w->at] : NULL;
     if (!next || (next[0] == '-' && next[1] == '-')) {
         (void)usage(err, "%s needs a value", spelling);
-        (void)snprintf(err->hint, sizeof(err->hint), "%s %s: %s", spelling, o->arg, o->help);
+        int phrase = (int)strcspn(o->help, ";:(");
+        (void)snprintf(err->hint, sizeof(err->hint), "%s %s: %.*s", spelling, o->arg, phrase,
+                       o->help);
         return KOPT_EUSAGE;
     }
     w->at++;

@@ -131,14 +131,21 @@ int cli_id(struct cli *c, const char *word, const char *what, int64_t *out)
     return cli_usage(c, "'%s' is no %s, which is a number", word, what);
 }
 
+int cli_need_subject(struct cli *c, const struct cli_args *args)
+{
+    if (args->n == 0)
+        return cli_usage(c, "which subject? Its number in kopt store list, or a kernel's name");
+    for (size_t i = 1; i < args->n; i++)
+        if (!strchr(args->words[i], '='))
+            return cli_usage(c, "'%s' is not NAME=VALUE", args->words[i]);
+    return 0;
+}
+
 static int find_by_kernel(struct cli *c, kopt_store *s, const struct cli_args *args,
                           struct cli_subject *out)
 {
     struct cli_subjects found;
     kopt_error err;
-    for (size_t i = 1; i < args->n; i++)
-        if (!strchr(args->words[i], '='))
-            return cli_usage(c, "'%s' is not NAME=VALUE", args->words[i]);
     const char *const *pairs = args->words + 1;
     if (cli_subjects_get(s, args->words[0], pairs, args->n - 1, &found, &err) != KOPT_OK)
         return cli_fail(c, &err);
@@ -163,8 +170,6 @@ int cli_subject_find(struct cli *c, kopt_store *s, const struct cli_args *args,
     int64_t id = 0;
     kopt_error err;
     memset(out, 0, sizeof(*out));
-    if (args->n == 0)
-        return cli_usage(c, "which subject? Its number in kopt store list, or a kernel's name");
     if (!cli_parse_int(args->words[0], &id))
         return find_by_kernel(c, s, args, out);
     if (args->n > 1)

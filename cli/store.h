@@ -18,8 +18,7 @@ struct cli_store_common {
      .arg = "PATH",                                                                          \
      .offset = offsetof(struct cli_store_common, store),                                     \
      .complete = CLI_COMPLETE_FILE,                                                          \
-     .help = "the file; $KOPT_STORE, else ~/.local/share/kopt/kopt.db unless "               \
-             "given"},                                                                       \
+     .help = "the file (default: $KOPT_STORE, else ~/.local/share/kopt/kopt.db)"},           \
     {                                                                                        \
         .name = "json", .kind = CLI_FLAG, .offset = offsetof(struct cli_store_common, json), \
         .help = "one JSON object a line"                                                     \
@@ -45,6 +44,9 @@ void cli_subjects_free(struct cli_subjects *l);
  */
 kopt_status cli_subjects_get(kopt_store *s, const char *kernel, const char *const *pairs,
                              size_t n_pairs, struct cli_subjects *out, kopt_error *err);
+
+/* Do the words look like a subject? Returns 0 or the exit code after a usage message. */
+int cli_need_subject(struct cli *c, const struct cli_args *args);
 
 /* The subject that "ID" or "KERNEL [NAME=VALUE..]" means; the newest where there are several,
  * which a note says. Returns 0 or the exit code after a message. */

@@ -39,7 +39,9 @@ static int run_export(struct cli *c, const struct cli_args *args, const void *op
     struct cli_subject subject = {0};
     kopt_error err;
     char *text = NULL;
-    int code = 0;
+    int code = cli_need_subject(c, args);
+    if (code)
+        return code;
     kopt_store *s = cli_store_read(c, &o->common, &code);
     if (!s)
         return code;
@@ -71,7 +73,7 @@ static const struct cli_opt export_opts[] = {
      .arg = "PATH",
      .offset = offsetof(struct export_options, common.store),
      .complete = CLI_COMPLETE_FILE,
-     .help = "the file; $KOPT_STORE, else ~/.local/share/kopt/kopt.db unless given"},
+     .help = "the file (default: $KOPT_STORE, else ~/.local/share/kopt/kopt.db)"},
 };
 
 static const struct cli_example export_examples[] = {

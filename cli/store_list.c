@@ -317,17 +317,12 @@ static int best_subjects(struct cli *c, kopt_store *s, const struct cli_args *ar
 {
     int64_t id = 0;
     kopt_error err;
-    if (args->n == 0)
-        return cli_usage(c, "best of what? A subject's number or a kernel's name");
     if (cli_parse_int(args->words[0], &id)) {
         l->items = cli_alloc(1, sizeof(*l->items));
         int code = cli_subject_find(c, s, args, &l->items[0]);
         l->n = code == 0;
         return code;
     }
-    for (size_t i = 1; i < args->n; i++)
-        if (!strchr(args->words[i], '='))
-            return cli_usage(c, "'%s' is not NAME=VALUE", args->words[i]);
     if (cli_subjects_get(s, args->words[0], args->words + 1, args->n - 1, l, &err) != KOPT_OK)
         return cli_fail(c, &err);
     return 0;
@@ -341,7 +336,9 @@ static int run_best(struct cli *c, const struct cli_args *args, const void *opti
         {"", CLI_LEFT, CLI_WHOLE},      {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
     const struct cli_store_common *o = options;
     struct cli_subjects l = {0};
-    int code = 0;
+    int code = cli_need_subject(c, args);
+    if (code)
+        return code;
     kopt_store *s = cli_store_read(c, o, &code);
     if (!s)
         return code;

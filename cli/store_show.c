@@ -208,9 +208,11 @@ static int run_show(struct cli *c, const struct cli_args *args, const void *opti
 {
     const struct show_options *o = options;
     struct cli_subject subject = {0};
-    int code = 0;
+    int code = cli_need_subject(c, args);
     if (o->all && o->outcome)
         return cli_usage(c, "--all and --outcome exclude each other");
+    if (code)
+        return code;
     kopt_store *s = cli_store_read(c, &o->common, &code);
     if (!s)
         return code;
@@ -527,7 +529,9 @@ static int run_failures(struct cli *c, const struct cli_args *args, const void *
 {
     const struct cli_store_common *o = options;
     struct cli_subject subject = {0};
-    int code = 0;
+    int code = cli_need_subject(c, args);
+    if (code)
+        return code;
     kopt_store *s = cli_store_read(c, o, &code);
     if (!s)
         return code;

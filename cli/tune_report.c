@@ -18,7 +18,7 @@ static void print_title(struct cli_tune_view *v)
 {
     struct cli *c = v->c;
     char *problem = cli_config_words(v->problem);
-    cli_print(c, "%s%s%s%s%s on %s (%s)\n\n", cli_on(&c->out, CLI_BOLD), v->kernel,
+    cli_print(c, "%s%s%s%s%s on %s (%s)\n", cli_on(&c->out, CLI_BOLD), v->kernel,
               cli_off(&c->out, CLI_BOLD), problem[0] ? " " : "", problem, v->device_name,
               v->device);
     free(problem);
@@ -65,6 +65,7 @@ static void print_best(struct cli_tune_view *v, const kopt_tune_report *r)
         columns[3 + i] = (struct cli_column){r->metrics[i].name, CLI_RIGHT, CLI_WHOLE};
     columns[n - 1] = (struct cli_column){"CONFIGURATION", CLI_LEFT, CLI_WRAP};
     struct cli_table *t = cli_table_new(columns, n);
+    cli_print(v->c, "\n");
     row(v, t, r, true);
     if (is_there(&r->first))
         row(v, t, r, false);

@@ -109,6 +109,8 @@ const char *cli_duration(double seconds, char out[CLI_NUM])
 {
     if (isnan(seconds))
         (void)snprintf(out, CLI_NUM, "-");
+    else if (seconds < 0.000995)
+        (void)snprintf(out, CLI_NUM, "%.2f ms", seconds * 1e3);
     else if (seconds < 0.0995)
         (void)snprintf(out, CLI_NUM, "%.1f ms", seconds * 1e3);
     else if (seconds < 9.995)

@@ -111,7 +111,7 @@ static kopt_status ask(enum kp_backend b, int index, struct kp_limits *out, kopt
     kopt_status st = kp_lab_probe(b, visit, &w, err);
     if (st == KOPT_OK && !w.found) {
         st = kp_err(err, KOPT_EENV, "there is no device %s:%d", kp_backend_name(b), index);
-        kp_err_hint(err, "kopt_devices() and the command 'kopt devices' list what is there");
+        kp_err_hint(err, "kopt devices lists what is there");
     }
     return st;
 }
@@ -124,8 +124,11 @@ kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
         enum kp_backend b = k->lang == KP_LANG_CUDA ? KP_BACKEND_CUDA : KP_BACKEND_OPENCL;
         return ask(b, 0, out, err);
     }
+    /* Of several devices (they are of one kind) the first. */
+    struct kp_str others;
     struct kp_str number;
-    struct kp_str name = kp_str_cut(kp_str_from(id), ':', &number);
+    struct kp_str name =
+        kp_str_cut(kp_str_trim(kp_str_cut(kp_str_from(id), ',', &others)), ':', &number);
     char backend[16] = "";
     enum kp_backend b = KP_BACKEND_CUDA;
     int64_t index = 0;

@@ -104,7 +104,7 @@ kopt_status kopt_space_new(const kopt_kernel *k, const char *const *problem, siz
     if (st == KOPT_OK && (used || device)) {
         st = kp_limits_of_device(k->kernel, device, &limits, err);
         if (st != KOPT_OK && !device)
-            kp_err_wrap(err, "the rules of %s use a device's numbers", k->kernel->name);
+            kp_err_wrap(err, "%s: its rules need a device's limits", k->kernel->path);
     }
     if (st == KOPT_EENV) { /* what is wrong with the problem is worth knowing first */
         kopt_error first;
