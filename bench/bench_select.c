@@ -2,6 +2,7 @@
 /* How long the choice of a configuration takes: bench_select [kernels [problems]]. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "store/store.h"
@@ -100,14 +101,16 @@ static void measure(const struct kp_select *sel, int kernels, int problems, int6
 
 int main(int argc, char **argv)
 {
-    int kernels = argc > 1 ? atoi(argv[1]) : 20;
-    int problems = argc > 2 ? atoi(argv[2]) : 100;
+    int64_t kernels = 20;
+    int64_t problems = 100;
     kopt_error err;
     char *dir = NULL;
     char path[4200];
     struct kp_store *st = NULL;
     struct kp_select *sel = NULL;
-    if (kernels < 1 || kernels > 99 || problems < 1 || problems > 100000) {
+    if ((argc > 1 && !kp_str_to_i64(kp_str_from(argv[1]), &kernels)) ||
+        (argc > 2 && !kp_str_to_i64(kp_str_from(argv[2]), &problems)) || kernels < 1 ||
+        kernels > 99 || problems < 1 || problems > 100000) {
         (void)fprintf(stderr, "usage: bench_select [kernels 1..99 [problems 1..100000]]\n");
         return 2;
     }
@@ -117,7 +120,7 @@ int main(int argc, char **argv)
     int rc = 0;
     int64_t start = 0;
     if (kp_store_open(path, KP_STORE_WRITE, 1000, &st, &err) != KOPT_OK ||
-        fill(st, kernels, problems, &err) != KOPT_OK) {
+        fill(st, (int)kernels, (int)problems, &err) != KOPT_OK) {
         rc = failed(&err);
         goto done;
     }
@@ -126,10 +129,10 @@ int main(int argc, char **argv)
         rc = failed(&err);
         goto done;
     }
-    (void)printf("%d kernels with %d problems each, loaded in %.1f ms\n", kernels, problems,
-                 (double)(kp_clock_ns() - start) / 1e6);
-    measure(sel, kernels, problems, 0, KP_SELECT_EXACT, "exact");
-    measure(sel, kernels, problems, 7, KP_SELECT_NEAREST, "nearest");
+    (void)printf("%d kernels with %d problems each, loaded in %.1f ms\n", (int)kernels,
+                 (int)problems, (double)(kp_clock_ns() - start) / 1e6);
+    measure(sel, (int)kernels, (int)problems, 0, KP_SELECT_EXACT, "exact");
+    measure(sel, (int)kernels, (int)problems, 7, KP_SELECT_NEAREST, "nearest");
 done:
     kp_select_free(sel);
     kp_store_close(st);

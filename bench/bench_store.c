@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What one measurement costs in the store: bench_store [folder [pairs]]. The folder decides
  * which disk is measured. */
+#include "base/str.h"
 #include "os/clock.h"
 #include "store/store.h"
 
@@ -45,7 +46,9 @@ static kopt_status one_pair(struct kp_store *st, int64_t run, int64_t subject, i
 int main(int argc, char **argv)
 {
     const char *dir = argc > 1 ? argv[1] : ".";
-    int n = argc > 2 ? atoi(argv[2]) : 20000;
+    int64_t pairs = 20000;
+    bool good = argc <= 2 || kp_str_to_i64(kp_str_from(argv[2]), &pairs);
+    int n = good && pairs > 0 && pairs <= 10000000 ? (int)pairs : 0;
     kopt_error err;
     char path[4200];
     struct kp_store *st = NULL;

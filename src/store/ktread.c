@@ -161,13 +161,20 @@ static void pass_word(struct kp_ktread *r, struct kp_buf *out)
     emit(out, word, n); /* a longer one is passed in pieces */
 }
 
-bool kp_ktread_value(struct kp_ktread *r, struct kp_buf *out)
+/* A number or name that stands by itself; at the end of the file "12" may have been going to be
+ * "123". */
+static bool pass_scalar(struct kp_ktread *r, struct kp_buf *out)
+{
+    while (is_word(look(r)))
+        pass_word(r, out);
+    return look(r) >= 0;
+}
+
+/* From bracket to bracket. That they match is left to the JSON parser. */
+static bool pass_nested(struct kp_ktread *r, struct kp_buf *out)
 {
     size_t depth = 0;
-    int first = kp_ktread_peek(r);
-    if (first != '"' && first != '{' && first != '[' && !is_word(first))
-        return false;
-    for (;;) {
+    do {
         int c = look(r);
         if (c < 0)
             return false;
@@ -176,20 +183,23 @@ bool kp_ktread_value(struct kp_ktread *r, struct kp_buf *out)
                 return false;
         } else if (is_word(c)) {
             pass_word(r, out);
-            if (depth == 0 && look(r) < 0)
-                return false; /* "12" may have been going to be "123" */
-            if (depth == 0 && is_word(look(r)))
-                continue;
         } else {
-            if (c == '{' || c == '[')
-                depth++;
-            if ((c == '}' || c == ']') && depth > 0)
-                depth--;
+            depth += c == '{' || c == '[';
+            depth -= c == '}' || c == ']';
             take(r, out);
         }
-        if (depth == 0)
-            return true;
-    }
+    } while (depth > 0);
+    return true;
+}
+
+bool kp_ktread_value(struct kp_ktread *r, struct kp_buf *out)
+{
+    int c = kp_ktread_peek(r);
+    if (c == '"')
+        return pass_string(r, out);
+    if (c == '{' || c == '[')
+        return pass_nested(r, out);
+    return is_word(c) && pass_scalar(r, out);
 }
 
 struct kp_ktread_place kp_ktread_tell(struct kp_ktread *r)

@@ -201,6 +201,7 @@ kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state
     return code == KOPT_OK ? st->ops->run_end(st, run, state, summary, err) : code;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): seven parameters, each of them plain */
 kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
                            const char *config, bool race, int64_t *result_id, kopt_error *err)
 {

@@ -350,7 +350,7 @@ static int connect_to(struct kp_sqlite *s, bool frozen)
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (frozen ? SQLITE_OPEN_URI : 0) |
                 (s->base.mode == KP_STORE_WRITE ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                                 : SQLITE_OPEN_READONLY);
-    struct kp_buf name = KP_BUF_INIT(4 * PATH_BYTES_MAX);
+    struct kp_buf name = KP_BUF_INIT((size_t)4 * PATH_BYTES_MAX);
     int64_t version = 0;
     if (frozen)
         frozen_name(s->path, &name);
@@ -435,7 +435,7 @@ static kopt_status look_through_small(struct kp_sqlite *s, kopt_error *err)
         rc = kp_sqlite_scalar(s, "PRAGMA page_size", &page_bytes);
     if (rc != SQLITE_OK)
         return kp_sqlite_error(s, rc, err);
-    if (pages > CHECK_BYTES_MAX / page_bytes)
+    if (page_bytes <= 0 || pages > CHECK_BYTES_MAX / page_bytes)
         return KOPT_OK;
     return look_through(s, "PRAGMA quick_check(1)", err);
 }

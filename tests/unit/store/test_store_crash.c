@@ -153,6 +153,33 @@ static int64_t read_notes(int in, struct verdict *v)
     return run;
 }
 
+/* One process writes and is killed; v gets what it said. Returns its run, 0 = it did not get
+ * that far. */
+static int64_t write_and_die(struct fixture *f, int round, struct kp_rng *rng,
+                             struct verdict *v)
+{
+    int ends[2];
+    int status = 0;
+    struct note first = {0};
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = start_writer(f, round, -1, ends[1]);
+    (void)close(ends[1]);
+    /* every fourth is killed anywhere, the others while they measure */
+    if (round % 4 != 0)
+        assert_int_equal(read(ends[0], &first, sizeof(first)), sizeof(first));
+    kp_clock_sleep_ns((int64_t)kp_rng_below(rng, 40000000));
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status)); /* it did not fail by itself */
+    v->n_told = 0;
+    v->at = 0;
+    v->extra = 0;
+    v->interrupted = 0;
+    int64_t run = read_notes(ends[0], v);
+    (void)close(ends[0]);
+    return run ? run : first.run;
+}
+
 static void kill_dash_9_loses_at_most_the_one_in_flight(void **state)
 {
     struct fixture *f = *state;
@@ -165,27 +192,7 @@ static void kill_dash_9_loses_at_most_the_one_in_flight(void **state)
     kp_store_close(f->st);
     f->st = NULL;
     for (int round = 0; round < ROUNDS; round++) {
-        int ends[2];
-        int status = 0;
-        assert_int_equal(pipe(ends), 0);
-        pid_t pid = start_writer(f, round, -1, ends[1]);
-        (void)close(ends[1]);
-        /* every fourth is killed anywhere, the others while they measure */
-        struct note first = {0};
-        if (round % 4 != 0)
-            assert_int_equal(read(ends[0], &first, sizeof(first)), sizeof(first));
-        kp_clock_sleep_ns((int64_t)kp_rng_below(&rng, 40000000));
-        (void)kill(pid, SIGKILL);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSIGNALED(status)); /* it did not fail by itself */
-        v.n_told = 0;
-        v.at = 0;
-        v.extra = 0;
-        v.interrupted = 0;
-        int64_t run = read_notes(ends[0], &v);
-        run = run ? run : first.run;
-        (void)close(ends[0]);
-
+        int64_t run = write_and_die(f, round, &rng, &v);
         fixture_open(f);
         if (run) {
             struct kp_result_filter filter = {.run = run, .outcome = -1};
