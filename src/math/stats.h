@@ -10,12 +10,12 @@ double kp_median(double *x, size_t n);
 
 struct kp_interval {
     double median;
-    double low;  /* confidence interval of the median */
+    double low; /* confidence interval of the median */
     double high;
 };
 
-/* Distribution-free interval from order statistics (binomial), coverage at least 95 % from n >= 6;
- * for fewer the range of the sample. `x` is sorted. */
+/* Distribution-free interval from order statistics (binomial), coverage at least 95 % from n >=
+ * 6; for fewer the range of the sample. `x` is sorted. */
 struct kp_interval kp_median_interval(double *x, size_t n);
 
 /* Paired comparison of interleaved samples a[i], b[i]: the ratio of medians a/b and a 95 %

@@ -17,8 +17,8 @@ struct kp_search;
 
 struct kp_search_options {
     uint64_t seed;
-    uint64_t budget; /* evaluations that will be made at most; 0 = unknown. A hint */
-    uint32_t window; /* results that may be outstanding; at least 1 */
+    uint64_t budget;       /* evaluations that will be made at most; 0 = unknown. A hint */
+    uint32_t window;       /* results that may be outstanding; at least 1 */
     const uint32_t *first; /* configuration to try first (n_params indices); NULL = none */
 };
 
