@@ -45,9 +45,11 @@ static const char schema_1[] =
     "CREATE INDEX result_race ON result(subject, run) WHERE race = 1 AND outcome = 0;"
 
     /* The winner of the newest race, else the smallest median; never a configuration whose
-     * newest completed result is not ok. NULL where there is none. */
+     * newest completed result is not ok. NULL where there is none. (Left alone, SQLite looks
+     * for the race among all results.) */
     "CREATE VIEW best(subject, result) AS SELECT s.id, coalesce("
-    "(SELECT r.id FROM result r WHERE r.subject = s.id AND r.race = 1 AND r.outcome = 0"
+    "(SELECT r.id FROM result r INDEXED BY result_race"
+    " WHERE r.subject = s.id AND r.race = 1 AND r.outcome = 0"
     " AND r.run = (SELECT max(w.run) FROM result w"
     "  WHERE w.subject = s.id AND w.race = 1 AND w.outcome = 0)"
     " AND NOT EXISTS(SELECT 1 FROM result x WHERE x.subject = r.subject"
