@@ -256,7 +256,8 @@ static void common_options_end_at_the_first_word(void **state)
     struct cli_common common = {0};
     kopt_error err;
     int used = 0;
-    char *argv[] = {(char *)"-v", (char *)"--color=always", (char *)"tune", (char *)"--help"};
+    char words[4][16] = {"-v", "--color=always", "tune", "--help"};
+    char *argv[] = {words[0], words[1], words[2], words[3]};
     (void)state;
     assert_int_equal(cli_opt_common(4, argv, &common, &used, &err), KOPT_OK);
     assert_int_equal(used, 2);
