@@ -45,6 +45,7 @@ def environment(kopt, fake, scratch):
         "FAKE": str(pathlib.Path(fake).resolve()),
         "DATA": str(HERE / "data"),
         "SOURCE": str(HERE.parent.parent),
+        "BUILD": str(pathlib.Path(kopt).resolve().parent.parent),
         "LIBKOPT": str(pathlib.Path(kopt).resolve().parent.parent / "lib" / "libkopt.so"),
         # No driver of this machine takes part.
         "KOPT_CUDA_LIBRARY": "/nonexistent/libcuda.so.1",
