@@ -96,8 +96,7 @@ int kp_sqlite_scalar(struct kp_sqlite *s, const char *sql, int64_t *out)
 static kopt_status damaged(const char *path, const char *what, kopt_error *err)
 {
     (void)kp_err(err, KOPT_ECORRUPT, "%s: the store is damaged: %s", path, what);
-    kp_err_hint(err,
-                "keep a copy; sqlite3 FILE .recover saves what can be read (docs/store.md)");
+    kp_err_hint(err, "keep a copy; docs/store.md says how to save what can be read");
     return KOPT_ECORRUPT;
 }
 
