@@ -19,7 +19,8 @@ struct kp_interval {
 struct kp_interval kp_median_interval(double *x, size_t n);
 
 /* Paired comparison of interleaved samples a[i], b[i]: the ratio of medians a/b and a 95 %
- * interval by bootstrap (seeded, deterministic). */
+ * interval by bootstrap (seeded, deterministic). Pairs that are not finite, or with b <= 0, are
+ * left out; NaN in all three when none remains or memory is out. */
 struct kp_interval kp_ratio_interval(const double *a, const double *b, size_t n);
 
 /* Mean of finite values; NaN when there are none. */
