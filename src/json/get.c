@@ -2,10 +2,10 @@
 /* Members of an object with a required type. Layer: json. */
 #include "json/json.h"
 
-static bool absent(const struct kp_json *v)
-{
-    return !v || kp_json_type(v) == KP_JSON_NULL;
-}
+static const char want_bool[] = "boolean";
+static const char want_i64[] = "integer";
+static const char want_f64[] = "number";
+static const char want_str[] = "string";
 
 static kopt_status wrong(const char *key, const char *want, const struct kp_json *v,
                          kopt_error *err)
@@ -16,28 +16,37 @@ static kopt_status wrong(const char *key, const char *want, const struct kp_json
                   kp_json_type_name(kp_json_type(v)));
 }
 
-#define DEFINE_GETTERS(suffix, type, fallback, convert, want)                              \
-    kopt_status kp_json_need_##suffix(const struct kp_json *j, const char *key, type *out, \
-                                      kopt_error *err)                                     \
-    {                                                                                      \
-        const struct kp_json *v = kp_json_get(j, key);                                     \
-        *out = (type){0};                                                                  \
-        return kp_json_as_##suffix(v, out) ? KOPT_OK : wrong(key, want, v, err);           \
-    }                                                                                      \
-    kopt_status kp_json_opt_##suffix(const struct kp_json *j, const char *key,             \
-                                     fallback otherwise, type *out, kopt_error *err)       \
-    {                                                                                      \
-        const struct kp_json *v = kp_json_get(j, key);                                     \
-        *out = convert(otherwise);                                                         \
-        if (absent(v) || kp_json_as_##suffix(v, out))                                      \
-            return KOPT_OK;                                                                \
-        return wrong(key, want, v, err);                                                   \
-    }
+kopt_status kp_json_need_bool(const struct kp_json *j, const char *key, bool *out,
+                              kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = false;
+    return kp_json_as_bool(v, out) ? KOPT_OK : wrong(key, want_bool, v, err);
+}
 
-DEFINE_GETTERS(bool, bool, bool, (bool), "boolean")
-DEFINE_GETTERS(i64, int64_t, int64_t, (int64_t), "integer")
-DEFINE_GETTERS(f64, double, double, (double), "number")
-DEFINE_GETTERS(str, struct kp_str, const char *, kp_str_from, "string")
+kopt_status kp_json_need_i64(const struct kp_json *j, const char *key, int64_t *out,
+                             kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = 0;
+    return kp_json_as_i64(v, out) ? KOPT_OK : wrong(key, want_i64, v, err);
+}
+
+kopt_status kp_json_need_f64(const struct kp_json *j, const char *key, double *out,
+                             kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = 0;
+    return kp_json_as_f64(v, out) ? KOPT_OK : wrong(key, want_f64, v, err);
+}
+
+kopt_status kp_json_need_str(const struct kp_json *j, const char *key, struct kp_str *out,
+                             kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = (struct kp_str){"", 0};
+    return kp_json_as_str(v, out) ? KOPT_OK : wrong(key, want_str, v, err);
+}
 
 static kopt_status need(const struct kp_json *j, const char *key, enum kp_json_type type,
                         const struct kp_json **out, kopt_error *err)
@@ -60,4 +69,41 @@ kopt_status kp_json_need_object(const struct kp_json *j, const char *key,
                                 const struct kp_json **out, kopt_error *err)
 {
     return need(j, key, KP_JSON_OBJECT, out, err);
+}
+
+static bool absent(const struct kp_json *v)
+{
+    return !v || kp_json_type(v) == KP_JSON_NULL;
+}
+
+kopt_status kp_json_opt_bool(const struct kp_json *j, const char *key, bool otherwise,
+                             bool *out, kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = otherwise;
+    return absent(v) || kp_json_as_bool(v, out) ? KOPT_OK : wrong(key, want_bool, v, err);
+}
+
+kopt_status kp_json_opt_i64(const struct kp_json *j, const char *key, int64_t otherwise,
+                            int64_t *out, kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = otherwise;
+    return absent(v) || kp_json_as_i64(v, out) ? KOPT_OK : wrong(key, want_i64, v, err);
+}
+
+kopt_status kp_json_opt_f64(const struct kp_json *j, const char *key, double otherwise,
+                            double *out, kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = otherwise;
+    return absent(v) || kp_json_as_f64(v, out) ? KOPT_OK : wrong(key, want_f64, v, err);
+}
+
+kopt_status kp_json_opt_str(const struct kp_json *j, const char *key, const char *otherwise,
+                            struct kp_str *out, kopt_error *err)
+{
+    const struct kp_json *v = kp_json_get(j, key);
+    *out = kp_str_from(otherwise);
+    return absent(v) || kp_json_as_str(v, out) ? KOPT_OK : wrong(key, want_str, v, err);
 }

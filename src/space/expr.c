@@ -210,13 +210,13 @@ const struct kp_expr *kp_parser_node(struct kp_parser *p, struct kp_expr shape,
         return kp_parser_fail(p, shape.pos, "more than %d operations in a chain",
                               KP_EXPR_DEPTH_MAX);
     struct kp_expr *e = kp_arena_alloc(p->arena, 1, sizeof(*e));
-    const struct kp_expr **copy = kp_arena_alloc(p->arena, n, sizeof(*copy));
+    const struct kp_expr **copy = kp_arena_alloc(p->arena, n, sizeof(const struct kp_expr *));
     if (!kp_parser_memory(p))
         return NULL;
     *e = shape;
     e->args = copy;
     if (n)
-        memcpy(copy, args, n * sizeof(*copy));
+        memcpy(copy, args, n * sizeof(const struct kp_expr *));
     struct kp_value v;
     struct kp_env none = {NULL, NULL};
     if (foldable(args, n) && kp_expr_eval(e, &none, &v, NULL) == KP_EVAL_VALUE)
@@ -231,11 +231,12 @@ bool kp_exprs_push(struct kp_parser *p, struct kp_exprs *v, const struct kp_expr
         return false;
     if (v->n == v->cap) {
         size_t cap = v->cap ? 2 * v->cap : 4;
-        const struct kp_expr **items = kp_arena_alloc(p->arena, cap, sizeof(*items));
+        const struct kp_expr **items =
+            kp_arena_alloc(p->arena, cap, sizeof(const struct kp_expr *));
         if (!kp_parser_memory(p))
             return false;
         if (v->n)
-            memcpy(items, v->items, v->n * sizeof(*items));
+            memcpy(items, v->items, v->n * sizeof(const struct kp_expr *));
         v->items = items;
         v->cap = cap;
     }

@@ -49,10 +49,10 @@ static double as_double(struct kp_value v)
     return v.type == KP_INT ? (double)v.as.i : v.as.f;
 }
 
-static const char WHY_OVERFLOW[] = "integer overflow";
-static const char WHY_DIVISION[] = "division by zero";
-static const char WHY_NO_NUMBER[] = "a string where a number is needed";
-static const char WHY_TOO_LARGE[] = "result out of range";
+static const char why_overflow[] = "integer overflow";
+static const char why_division[] = "division by zero";
+static const char why_no_number[] = "a string where a number is needed";
+static const char why_too_large[] = "result out of range";
 
 /* ---- integers ---- */
 
@@ -87,12 +87,12 @@ static enum kp_outcome power(const struct kp_expr *e, double a, double b, struct
                              struct kp_eval_error *why)
 {
     if (a == 0 && b < 0)
-        return fail(e, WHY_DIVISION, why);
+        return fail(e, why_division, why);
     if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
         return fail(e, "a root of a negative number", why);
     double v = pow(a, b);
     if (isinf(v) && isfinite(a) && isfinite(b))
-        return fail(e, WHY_TOO_LARGE, why);
+        return fail(e, why_too_large, why);
     return give(kp_float(v), out);
 }
 
@@ -104,7 +104,7 @@ static enum kp_outcome ints(const struct kp_expr *e, int64_t a, int64_t b, struc
     bool divides = e->op == KP_OP_DIV || e->op == KP_OP_TRUEDIV || e->op == KP_OP_FLOORDIV ||
                    e->op == KP_OP_MOD;
     if (divides && b == 0)
-        return fail(e, WHY_DIVISION, why);
+        return fail(e, why_division, why);
     switch ((int)e->op) {
     case KP_OP_ADD:
         exact = kp_add_i64(a, b, &v);
@@ -132,7 +132,7 @@ static enum kp_outcome ints(const struct kp_expr *e, int64_t a, int64_t b, struc
             v = e->op == KP_OP_MOD ? floor_mod(a, b) : floor_div(a, b);
         break;
     }
-    return exact ? give(kp_int(v), out) : fail(e, WHY_OVERFLOW, why);
+    return exact ? give(kp_int(v), out) : fail(e, why_overflow, why);
 }
 
 /* ---- floats ---- */
@@ -173,7 +173,7 @@ static enum kp_outcome floats(const struct kp_expr *e, double a, double b, struc
         break;
     }
     if (b == 0)
-        return fail(e, WHY_DIVISION, why);
+        return fail(e, why_division, why);
     if (e->op == KP_OP_DIV || e->op == KP_OP_TRUEDIV)
         return give(kp_float(a / b), out);
     double r = float_mod(a, b, &q);
@@ -184,7 +184,7 @@ static enum kp_outcome arithmetic(const struct kp_expr *e, struct kp_value a, st
                                   struct kp_value *out, struct kp_eval_error *why)
 {
     if (!number(&a) || !number(&b))
-        return fail(e, WHY_NO_NUMBER, why);
+        return fail(e, why_no_number, why);
     if (a.type == KP_INT && b.type == KP_INT)
         return ints(e, a.as.i, b.as.i, out, why);
     return floats(e, as_double(a), as_double(b), out, why);
@@ -221,7 +221,7 @@ static enum kp_outcome to_int(const struct kp_expr *e, double f, struct kp_value
                               struct kp_eval_error *why)
 {
     if (!(f >= -0x1p63 && f < 0x1p63))
-        return fail(e, WHY_TOO_LARGE, why);
+        return fail(e, why_too_large, why);
     return give(kp_int((int64_t)f), out);
 }
 
@@ -229,9 +229,9 @@ static enum kp_outcome ceil_div(const struct kp_expr *e, int64_t a, int64_t b,
                                 struct kp_value *out, struct kp_eval_error *why)
 {
     if (b == 0)
-        return fail(e, WHY_DIVISION, why);
+        return fail(e, why_division, why);
     if (b == -1 && a == INT64_MIN)
-        return fail(e, WHY_OVERFLOW, why);
+        return fail(e, why_overflow, why);
     bool up = b != -1 && a % b != 0 && (a < 0) == (b < 0);
     int64_t q = b == -1 ? -a : a / b;
     if (e->func == KP_FN_CEILDIV)
@@ -239,7 +239,7 @@ static enum kp_outcome ceil_div(const struct kp_expr *e, int64_t a, int64_t b,
     if (b < 0)
         return fail(e, "align() to a negative multiple", why);
     int64_t v = 0;
-    return kp_mul_i64(q + up, b, &v) ? give(kp_int(v), out) : fail(e, WHY_OVERFLOW, why);
+    return kp_mul_i64(q + up, b, &v) ? give(kp_int(v), out) : fail(e, why_overflow, why);
 }
 
 static enum kp_outcome log_two(const struct kp_expr *e, struct kp_value a, struct kp_value *out,
@@ -265,7 +265,7 @@ static enum kp_outcome of_one(const struct kp_expr *e, struct kp_value a, struct
         return give(kp_bool(a.as.i > 0 && (a.as.i & (a.as.i - 1)) == 0), out);
     case KP_FN_ABS:
         if (whole && a.as.i == INT64_MIN)
-            return fail(e, WHY_OVERFLOW, why);
+            return fail(e, why_overflow, why);
         return give(whole ? kp_int(a.as.i < 0 ? -a.as.i : a.as.i) : kp_float(fabs(a.as.f)),
                     out);
     case KP_FN_SQRT:
@@ -348,36 +348,56 @@ static enum kp_outcome call(const struct kp_expr *e, const struct kp_env *env,
     if (o != KP_EVAL_VALUE)
         return o;
     if (!number(&v[0]))
-        return fail(e, WHY_NO_NUMBER, why);
+        return fail(e, why_no_number, why);
     return of_one(e, v[0], out, why);
 }
 
 /* ---- logic ---- */
+
+static enum truth truth_of(const struct kp_expr *e, const struct kp_env *env,
+                           struct kp_eval_error *why);
+
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static enum truth connective(const struct kp_expr *e, const struct kp_env *env,
+                             struct kp_eval_error *why)
+{
+    /* The operand that decides: false for "and", true for "or". */
+    enum truth decides = e->op == KP_OP_AND ? TRUTH_FALSE : TRUTH_TRUE;
+    enum truth a = truth_of(e->args[0], env, why);
+    if (a == decides)
+        return a;
+    struct kp_eval_error second = {0, NULL};
+    enum truth b = truth_of(e->args[1], env, &second);
+    if (b == decides)
+        return b;
+    if (a == TRUTH_UNKNOWN || b == TRUTH_UNKNOWN)
+        return TRUTH_UNKNOWN;
+    if (a == TRUTH_ERROR)
+        return a;
+    if (b == TRUTH_ERROR)
+        *why = second;
+    return b;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
+static enum truth negation(const struct kp_expr *e, const struct kp_env *env,
+                           struct kp_eval_error *why)
+{
+    enum truth t = truth_of(e->args[0], env, why);
+    if (t == TRUTH_TRUE)
+        return TRUTH_FALSE;
+    return t == TRUTH_FALSE ? TRUTH_TRUE : t;
+}
 
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
 static enum truth truth_of(const struct kp_expr *e, const struct kp_env *env,
                            struct kp_eval_error *why)
 {
     struct kp_value v;
-    if (e->op == KP_OP_NOT) {
-        enum truth t = truth_of(e->args[0], env, why);
-        return t == TRUTH_TRUE ? TRUTH_FALSE : t == TRUTH_FALSE ? TRUTH_TRUE : t;
-    }
-    if (e->op == KP_OP_AND || e->op == KP_OP_OR) {
-        /* The operand that decides: false for "and", true for "or". */
-        enum truth decides = e->op == KP_OP_AND ? TRUTH_FALSE : TRUTH_TRUE;
-        enum truth a = truth_of(e->args[0], env, why);
-        if (a == decides)
-            return a;
-        struct kp_eval_error second = {0, NULL};
-        enum truth b = truth_of(e->args[1], env, &second);
-        if (b == decides || a == TRUTH_UNKNOWN || b == TRUTH_UNKNOWN)
-            return b == decides ? b : TRUTH_UNKNOWN;
-        if (a == TRUTH_ERROR || b != TRUTH_ERROR)
-            return a == TRUTH_ERROR ? a : b;
-        *why = second;
-        return TRUTH_ERROR;
-    }
+    if (e->op == KP_OP_NOT)
+        return negation(e, env, why);
+    if (e->op == KP_OP_AND || e->op == KP_OP_OR)
+        return connective(e, env, why);
     switch (evaluate(e, env, &v, why)) {
     case KP_EVAL_VALUE:
         return truthy(v) ? TRUTH_TRUE : TRUTH_FALSE;
@@ -450,12 +470,12 @@ static enum kp_outcome sign(const struct kp_expr *e, const struct kp_env *env,
     if (o != KP_EVAL_VALUE)
         return o;
     if (!number(&v))
-        return fail(e, WHY_NO_NUMBER, why);
+        return fail(e, why_no_number, why);
     if (e->op == KP_OP_POS)
         return give(v, out);
     if (v.type == KP_FLOAT)
         return give(kp_float(-v.as.f), out);
-    return v.as.i == INT64_MIN ? fail(e, WHY_OVERFLOW, why) : give(kp_int(-v.as.i), out);
+    return v.as.i == INT64_MIN ? fail(e, why_overflow, why) : give(kp_int(-v.as.i), out);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */

@@ -22,7 +22,9 @@ static bool is_control(char c)
 
 static char at(struct kp_str s, size_t i)
 {
-    return i < s.len ? s.ptr[i] : 0;
+    if (i < s.len)
+        return s.ptr[i];
+    return '\0';
 }
 
 static size_t skip_to_line_end(struct kp_str s, size_t i)
@@ -186,7 +188,7 @@ static struct kp_token lex_name(struct kp_str s, struct kp_token t)
 static const struct {
     char text[3];
     enum kp_tok kind;
-} SIGNS[] = {
+} signs[] = {
     {"**", KP_TOK_STAR2}, {"//", KP_TOK_SLASH2},  {"<=", KP_TOK_LE},      {">=", KP_TOK_GE},
     {"==", KP_TOK_EQ},    {"!=", KP_TOK_NE},      {"&&", KP_TOK_AND2},    {"||", KP_TOK_OR2},
     {"..", KP_TOK_DOTS},  {"<<", KP_TOK_BAD},     {">>", KP_TOK_BAD},     {"+", KP_TOK_PLUS},
@@ -200,11 +202,11 @@ static const struct {
 
 static struct kp_token lex_sign(struct kp_str s, struct kp_token t)
 {
-    for (size_t k = 0; k < sizeof(SIGNS) / sizeof(SIGNS[0]); k++) {
-        size_t n = strlen(SIGNS[k].text);
-        if (s.len - t.pos < n || memcmp(s.ptr + t.pos, SIGNS[k].text, n) != 0)
+    for (size_t k = 0; k < sizeof(signs) / sizeof(signs[0]); k++) {
+        size_t n = strlen(signs[k].text);
+        if (s.len - t.pos < n || memcmp(s.ptr + t.pos, signs[k].text, n) != 0)
             continue;
-        t.kind = SIGNS[k].kind;
+        t.kind = signs[k].kind;
         t.end = t.pos + (uint32_t)n;
         if (t.kind == KP_TOK_BAD)
             t.bad = "no bitwise operators here; logic is && || ! or and, or, not";

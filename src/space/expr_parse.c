@@ -12,7 +12,7 @@ static const struct function {
     enum kp_func func;
     uint32_t min_args;
     uint32_t max_args; /* 0: any number */
-} FUNCTIONS[] = {
+} functions[] = {
     {"min", KP_FN_MIN, 2, 0},     {"max", KP_FN_MAX, 2, 0},   {"ceildiv", KP_FN_CEILDIV, 2, 2},
     {"align", KP_FN_ALIGN, 2, 2}, {"log2", KP_FN_LOG2, 1, 1}, {"is_pow2", KP_FN_IS_POW2, 1, 1},
     {"abs", KP_FN_ABS, 1, 1},     {"sqrt", KP_FN_SQRT, 1, 1}, {"floor", KP_FN_FLOOR, 1, 1},
@@ -21,9 +21,9 @@ static const struct function {
 
 static const struct function *find_function(struct kp_str name)
 {
-    for (size_t i = 0; i < sizeof(FUNCTIONS) / sizeof(FUNCTIONS[0]); i++) {
-        if (kp_str_is(name, FUNCTIONS[i].name))
-            return &FUNCTIONS[i];
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        if (kp_str_is(name, functions[i].name))
+            return &functions[i];
     }
     return NULL;
 }
@@ -569,6 +569,7 @@ const struct kp_expr *kp_parse_test(struct kp_parser *p)
 
 /* ---- doors ---- */
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters are the contract in expr.h */
 kopt_status kp_expr_parse(struct kp_str text, const struct kp_scope *scope,
                           enum kp_dialect dialect, const struct kp_source_pos *where,
                           struct kp_arena *arena, const struct kp_expr **out, kopt_error *err)
@@ -598,6 +599,7 @@ kopt_status kp_expr_parse_some(const struct kp_parse_input *in, bool beside,
     return p.status;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters are the contract in expr.h */
 kopt_status kp_expr_parse_prefix(struct kp_str text, const struct kp_scope *scope,
                                  enum kp_dialect dialect, const struct kp_source_pos *where,
                                  struct kp_arena *arena, const struct kp_expr **out,

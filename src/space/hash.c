@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The identity of what is measured. Bump VERSION when a field is added or changes its meaning:
- * results under other hashes are then no longer found. Layer: space. */
+/* The identity of what is measured. Change `version` when a field is added or changes its
+ * meaning: results under other hashes are then no longer found. Layer: space. */
 #include "base/hash.h"
 #include "base/alloc.h"
 #include "space/hash_impl.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char VERSION[] = "kopt kernel 1";
+static const char version[] = "kopt kernel 1";
 
 static void add_number(struct kp_sha256 *h, int64_t v)
 {
@@ -186,7 +186,7 @@ kopt_status kp_kernel_hash(const struct kp_kernel *k, char *out, kopt_error *err
     kopt_status st = kp_sha256_new(&w.h, err);
     if (st != KOPT_OK)
         return st;
-    kp_sha256_add_text(w.h, VERSION);
+    kp_sha256_add_text(w.h, version);
     add_launch(&w);
     add_number(w.h, (int64_t)k->n_args);
     st = add_args(&w, err);

@@ -13,7 +13,7 @@ static const struct element {
     size_t bytes;
     bool is_float;
     double tolerance;
-} ELEMENTS[] = {
+} elements[] = {
     [KP_I8] = {"i8", 1, false, 0},     [KP_U8] = {"u8", 1, false, 0},
     [KP_I16] = {"i16", 2, false, 0},   [KP_U16] = {"u16", 2, false, 0},
     [KP_I32] = {"i32", 4, false, 0},   [KP_U32] = {"u32", 4, false, 0},
@@ -22,26 +22,26 @@ static const struct element {
     [KP_F32] = {"f32", 4, true, 1e-4}, [KP_F64] = {"f64", 8, true, 1e-10},
 };
 
-enum { N_ELEMENTS = sizeof(ELEMENTS) / sizeof(ELEMENTS[0]) };
+enum { N_ELEMENTS = sizeof(elements) / sizeof(elements[0]) };
 
 size_t kp_elem_bytes(enum kp_elem e)
 {
-    return ELEMENTS[e].bytes;
+    return elements[e].bytes;
 }
 
 const char *kp_elem_name(enum kp_elem e)
 {
-    return ELEMENTS[e].name;
+    return elements[e].name;
 }
 
 bool kp_elem_is_float(enum kp_elem e)
 {
-    return ELEMENTS[e].is_float;
+    return elements[e].is_float;
 }
 
 double kp_elem_tolerance(enum kp_elem e)
 {
-    return ELEMENTS[e].tolerance;
+    return elements[e].tolerance;
 }
 
 static bool parse_lanes(struct kp_str s, uint32_t *lanes)
@@ -63,7 +63,7 @@ bool kp_elem_parse(struct kp_str name, enum kp_elem *elem, uint32_t *lanes)
     struct kp_str base = kp_str_cut(name, 'x', &count);
     *lanes = 1;
     for (size_t i = 0; i < N_ELEMENTS; i++) {
-        if (kp_str_is(base, ELEMENTS[i].name)) {
+        if (kp_str_is(base, elements[i].name)) {
             *elem = (enum kp_elem)i;
             return base.len == name.len || parse_lanes(count, lanes);
         }

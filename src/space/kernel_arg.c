@@ -210,14 +210,15 @@ kopt_status kp_directive_arg(struct kp_line *l)
 
 /* ---- checks ---- */
 
-static const char WANT[] = "FILE.c, kernel NAME, file \"PATH\", constant(..) or gen(..)";
+static const char want_reference[] =
+    "FILE.c, kernel NAME, file \"PATH\", constant(..) or gen(..)";
 
 /* FILE.c or FILE.c:function; the function's default is the file's name. */
 static kopt_status check_c(struct kp_line *l, struct kp_check_decl *c)
 {
     const char *word = NULL;
     uint32_t at = kp_line_peek(l).pos;
-    kopt_status st = kp_line_path(l, WANT, &word);
+    kopt_status st = kp_line_path(l, want_reference, &word);
     if (st != KOPT_OK)
         return st;
     const char *end = word + strlen(word);
@@ -225,7 +226,7 @@ static kopt_status check_c(struct kp_line *l, struct kp_check_decl *c)
     const char *path_end = colon ? colon : end;
     if (path_end - word < 3 || memcmp(path_end - 2, ".c", 2) != 0 || (colon && !colon[1])) {
         l->pos = at;
-        return kp_line_unexpected(l, WANT);
+        return kp_line_unexpected(l, want_reference);
     }
     const char *slash = word;
     for (const char *p = word; p < path_end; p++) {

@@ -101,42 +101,50 @@ static kopt_status no_value(const struct binding *w, const struct kp_param *p,
     return st;
 }
 
-/* Keep the values that `text` ("32,64") names, in the order of the file. */
+/* Mark the values that `text` ("32,64") names. */
+static kopt_status mark(const struct binding *w, const struct kp_param *p, struct kp_str text,
+                        bool *keep)
+{
+    struct kp_str rest = text;
+    do {
+        struct kp_str one = kp_str_trim(kp_str_cut(rest, ',', &rest));
+        bool found = false;
+        for (uint32_t i = 0; i < p->n_values; i++) {
+            if (means(one, p->values[i]))
+                keep[i] = found = true;
+        }
+        if (!found)
+            return no_value(w, p, one);
+    } while (rest.len > 0);
+    return KOPT_OK;
+}
+
+/* Keep the values that `text` names, in the order of the file. */
 static kopt_status narrow(struct binding *w, size_t index, struct kp_str text)
 {
     struct kp_param *p = &w->params[index];
     if (w->narrowed[index])
         return kp_err(w->err, KOPT_EUSAGE, "%s is given twice", p->name);
-    bool *keep = kp_calloc(p->n_values, sizeof(*keep));
+    bool *keep = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*keep));
     struct kp_value *values = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*values));
-    kopt_status st = keep && values ? KOPT_OK : kp_err_nomem(w->err);
-    struct kp_str rest = text;
-    do {
-        struct kp_str one = kp_str_trim(kp_str_cut(rest, ',', &rest));
-        bool found = false;
-        for (uint32_t i = 0; st == KOPT_OK && i < p->n_values; i++) {
-            if (means(one, p->values[i]))
-                keep[i] = found = true;
-        }
-        if (st == KOPT_OK && !found)
-            st = no_value(w, p, one);
-    } while (st == KOPT_OK && rest.len > 0);
-    if (st == KOPT_OK) {
-        uint32_t n = 0;
-        int64_t default_index = -1;
-        for (uint32_t i = 0; i < p->n_values; i++) {
-            if (keep[i] && p->default_index == (int64_t)i)
-                default_index = n;
-            if (keep[i])
-                values[n++] = p->values[i];
-        }
-        p->values = values;
-        p->n_values = n;
-        p->default_index = default_index;
-        w->narrowed[index] = true;
+    if (!keep || !values)
+        return kp_err_nomem(w->err);
+    kopt_status st = mark(w, p, text, keep);
+    if (st != KOPT_OK)
+        return st;
+    uint32_t n = 0;
+    int64_t default_index = -1;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        if (keep[i] && p->default_index == (int64_t)i)
+            default_index = n;
+        if (keep[i])
+            values[n++] = p->values[i];
     }
-    kp_free(keep);
-    return st;
+    p->values = values;
+    p->n_values = n;
+    p->default_index = default_index;
+    w->narrowed[index] = true;
+    return KOPT_OK;
 }
 
 static kopt_status bind_text(struct binding *w, const char *text)

@@ -110,7 +110,8 @@ static const struct kp_expr *copy_node(struct writing *w, const struct kp_expr *
 {
     struct kp_arena *arena = &w->b->k->arena;
     struct kp_expr *copy = kp_arena_alloc(arena, 1, sizeof(*copy));
-    const struct kp_expr **args = kp_arena_alloc(arena, e->n_args, sizeof(*args));
+    const struct kp_expr **args =
+        kp_arena_alloc(arena, e->n_args, sizeof(const struct kp_expr *));
     if (!copy || !args) {
         w->st = kp_err_nomem(w->b->err);
         return NULL;
@@ -206,8 +207,8 @@ kopt_status kp_builder_expr(struct kp_builder *b, const struct kp_piece *at,
         return st;
     struct writing w = {b, at, 0, KOPT_OK};
     *out = write_out(&w, *out, NULL);
-    if (w.st == KOPT_OK && (names == KP_NAMES_FIXED || names == KP_NAMES_INDEX))
-        w.st = check_fixed(b, at, *out);
+    if (*out && (names == KP_NAMES_FIXED || names == KP_NAMES_INDEX))
+        return check_fixed(b, at, *out);
     return w.st;
 }
 
@@ -306,12 +307,12 @@ int64_t kp_param_find(const struct kp_param *p, struct kp_value v)
 
 /* ---- life ---- */
 
-static const char *const DEVICE_NAMES[] = {
+static const char *const device_names[] = {
     "device.max_threads",  "device.max_block_x",  "device.max_block_y", "device.max_block_z",
     "device.shared_bytes", "device.registers",    "device.warp",        "device.compute_units",
     "device.l2_bytes",     "device.global_bytes", "device.clock_khz",   "device.cc"};
 
-enum { N_DEVICE = sizeof(DEVICE_NAMES) / sizeof(DEVICE_NAMES[0]) };
+enum { N_DEVICE = sizeof(device_names) / sizeof(device_names[0]) };
 
 void kp_device_values(const struct kp_limits *limits, struct kp_value *values)
 {
@@ -351,7 +352,7 @@ kopt_status kp_builder_init(struct kp_builder *b, const char *path, enum kp_dial
     b->k->macro_prefix = "";
     kopt_status st = kp_builder_text(b, kp_str_from(path), &b->k->path);
     for (size_t i = 0; st == KOPT_OK && i < N_DEVICE; i++)
-        st = kp_scope_add(&b->k->scope, DEVICE_NAMES[i], b->next_slot++, err);
+        st = kp_scope_add(&b->k->scope, device_names[i], b->next_slot++, err);
     b->k->slot_time_ns = b->next_slot++;
     b->k->slot_index = b->next_slot++;
     return st;

@@ -433,7 +433,7 @@ static const struct directive {
     int pass;
     bool beside; /* takes expressions side by side */
     kopt_status (*read)(struct kp_line *l);
-} DIRECTIVES[] = {
+} directives[] = {
     {"kernel", 1, false, directive_kernel},   {"lang", 1, false, directive_lang},
     {"problem", 1, true, directive_problem},  {"param", 1, false, directive_param},
     {"prefix", 1, false, directive_prefix},   {"flags", 1, false, directive_flags},
@@ -444,14 +444,14 @@ static const struct directive {
     {"check", 4, true, kp_directive_check},   {"reference", 4, true, kp_directive_reference},
 };
 
-enum { N_DIRECTIVES = sizeof(DIRECTIVES) / sizeof(DIRECTIVES[0]), PASSES = 4 };
+enum { N_DIRECTIVES = sizeof(directives) / sizeof(directives[0]), PASSES = 4 };
 
 static kopt_status unknown_directive(struct kp_line *l, struct kp_str word)
 {
     struct kp_scope_name names[N_DIRECTIVES];
     struct kp_scope scope = {names, N_DIRECTIVES, N_DIRECTIVES};
     for (size_t i = 0; i < N_DIRECTIVES; i++)
-        names[i] = (struct kp_scope_name){.name = DIRECTIVES[i].name};
+        names[i] = (struct kp_scope_name){.name = directives[i].name};
     const char *near = kp_scope_nearest(&scope, word);
     kopt_status st = kp_line_unexpected(l, "a directive");
     if (near)
@@ -467,13 +467,13 @@ static kopt_status read_line(struct kp_line *l, int pass)
 {
     struct kp_str word = kp_line_text(l, kp_line_peek(l));
     for (size_t i = 0; i < N_DIRECTIVES; i++) {
-        if (!kp_str_is(word, DIRECTIVES[i].name))
+        if (!kp_str_is(word, directives[i].name))
             continue;
-        if (DIRECTIVES[i].pass != pass)
+        if (directives[i].pass != pass)
             return KOPT_OK;
         l->pos = kp_line_peek(l).end;
-        l->beside = DIRECTIVES[i].beside;
-        kopt_status st = DIRECTIVES[i].read(l);
+        l->beside = directives[i].beside;
+        kopt_status st = directives[i].read(l);
         if (st == KOPT_OK && !kp_line_at_end(l))
             st = kp_line_unexpected(l, "the end of the line");
         return st;

@@ -58,13 +58,10 @@ char *kp_text_path(const char *beside, const char *name)
     const char *slash = strrchr(beside, '/');
     if (name[0] == '/' || !slash)
         return kp_strdup(name);
-    size_t dir = (size_t)(slash - beside) + 1;
-    size_t len = strlen(name);
-    char *path = kp_calloc(dir + len + 1, 1);
-    if (!path)
-        return NULL;
-    memcpy(path, beside, dir);
-    memcpy(path + dir, name, len);
+    size_t size = (size_t)(slash - beside) + strlen(name) + 2;
+    char *path = kp_calloc(size, 1);
+    if (path)
+        (void)snprintf(path, size, "%.*s/%s", (int)(slash - beside), beside, name);
     return path;
 }
 
@@ -72,7 +69,9 @@ char *kp_text_path(const char *beside, const char *name)
 
 static char at(struct kp_str s, size_t i)
 {
-    return i < s.len ? s.ptr[i] : 0;
+    if (i < s.len)
+        return s.ptr[i];
+    return '\0';
 }
 
 static bool is_blank(char c)

@@ -595,6 +595,7 @@ static bool distinct(struct kp_parser *p, const struct values *v, uint32_t start
     return p->status == KOPT_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters are the contract in expr.h */
 kopt_status kp_list_parse(struct kp_str text, const struct kp_scope *scope,
                           const struct kp_env *env, enum kp_dialect dialect,
                           const struct kp_source_pos *where, struct kp_arena *arena,

@@ -12,12 +12,12 @@
 
 enum { PROBLEM_DIMS_MAX = 16 };
 
-static const char AXES[3][2] = {"X", "Y", "Z"};
-static const char *const BLOCK_NAMES[3] = {"block_size_x", "block_size_y", "block_size_z"};
-static const char *const GRID_NAMES[3] = {"grid_size_x", "grid_size_y", "grid_size_z"};
-static const char *const PROBLEM_NAMES[3] = {"problem_size_x", "problem_size_y",
+static const char axes[3][2] = {"X", "Y", "Z"};
+static const char *const block_names[3] = {"block_size_x", "block_size_y", "block_size_z"};
+static const char *const grid_names[3] = {"grid_size_x", "grid_size_y", "grid_size_z"};
+static const char *const problem_names[3] = {"problem_size_x", "problem_size_y",
                                              "problem_size_z"};
-static const char *const DIVISORS[3] = {"GridDivX", "GridDivY", "GridDivZ"};
+static const char *const divisors[3] = {"GridDivX", "GridDivY", "GridDivZ"};
 
 /* ---- texts and their places ---- */
 
@@ -305,7 +305,7 @@ static kopt_status add_dimension(struct kp_t1 *t, size_t i, int64_t size)
     if (size < 1)
         return kp_t1_fail(t, "ProblemSize[%zu] is %" PRId64 ": a size is at least 1", i, size);
     if (i < 3)
-        (void)snprintf(text, sizeof(text), "%s", PROBLEM_NAMES[i]);
+        (void)snprintf(text, sizeof(text), "%s", problem_names[i]);
     else
         (void)snprintf(text, sizeof(text), "problem_size_%zu", i);
     st = kp_builder_name(t->b, &at, 0, kp_str_from(text), &name, &slot);
@@ -356,8 +356,8 @@ static bool is_param(struct kp_t1 *t, const char *name)
 static kopt_status default_block(struct kp_t1 *t, int axis)
 {
     const struct kp_expr **out = &t->b->k->block[axis];
-    if (is_param(t, BLOCK_NAMES[axis]))
-        return made_expr(t, KP_NAMES_CONFIG, out, "%s", BLOCK_NAMES[axis]);
+    if (is_param(t, block_names[axis]))
+        return made_expr(t, KP_NAMES_CONFIG, out, "%s", block_names[axis]);
     return kp_builder_const(t->b, kp_int(axis == 0 ? 256 : 1), out);
 }
 
@@ -366,10 +366,10 @@ static kopt_status read_block(struct kp_t1 *t)
     const struct kp_json *local = kp_json_get(t->spec, "LocalSize");
     for (int axis = 0; axis < 3; axis++) {
         struct kp_str text;
-        const struct kp_json *j = kp_json_get(local, AXES[axis]);
+        const struct kp_json *j = kp_json_get(local, axes[axis]);
         /* Files name block_size_x although they have no such parameter. */
-        bool stale = kp_json_as_str(j, &text) && kp_str_is(text, BLOCK_NAMES[axis]) &&
-                     !is_param(t, BLOCK_NAMES[axis]);
+        bool stale = kp_json_as_str(j, &text) && kp_str_is(text, block_names[axis]) &&
+                     !is_param(t, block_names[axis]);
         bool missing = !j || kp_json_type(j) == KP_JSON_NULL || stale;
         kopt_status st;
         if (missing && local && axis > 0 && !stale)
@@ -379,7 +379,7 @@ static kopt_status read_block(struct kp_t1 *t)
         else
             st = kp_t1_expr(t, j, KP_NAMES_CONFIG, &t->b->k->block[axis]);
         if (st != KOPT_OK) {
-            kp_err_wrap(t->b->err, "LocalSize.%s", AXES[axis]);
+            kp_err_wrap(t->b->err, "LocalSize.%s", axes[axis]);
             return st;
         }
     }
@@ -389,7 +389,7 @@ static kopt_status read_block(struct kp_t1 *t)
 /* The product of a GridDiv list as text; "" for none. */
 static kopt_status divisor_text(struct kp_t1 *t, int axis, struct kp_buf *out)
 {
-    const struct kp_json *list = kp_json_get(t->spec, DIVISORS[axis]);
+    const struct kp_json *list = kp_json_get(t->spec, divisors[axis]);
     bool single = list && kp_json_type(list) == KP_JSON_STRING;
     size_t n = single ? 1 : kp_json_size(list);
     for (size_t i = 0; i < n; i++) {
@@ -397,7 +397,7 @@ static kopt_status divisor_text(struct kp_t1 *t, int axis, struct kp_buf *out)
         const struct kp_expr *e = NULL;
         const struct kp_json *j = single ? list : kp_json_at(list, i);
         if (!kp_json_as_str(j, &s))
-            return kp_t1_fail(t, "%s[%zu]: a string expected", DIVISORS[axis], i);
+            return kp_t1_fail(t, "%s[%zu]: a string expected", divisors[axis], i);
         kopt_status st =
             kp_t1_expr(t, j, KP_NAMES_CONFIG, &e); /* for its position in messages */
         if (st != KOPT_OK)
@@ -406,8 +406,8 @@ static kopt_status divisor_text(struct kp_t1 *t, int axis, struct kp_buf *out)
         kp_buf_add(out, s.ptr, s.len);
         kp_buf_addc(out, ')');
     }
-    if (out->len == 0 && !list && is_param(t, BLOCK_NAMES[axis]))
-        kp_buf_adds(out, BLOCK_NAMES[axis]);
+    if (out->len == 0 && !list && is_param(t, block_names[axis]))
+        kp_buf_adds(out, block_names[axis]);
     return kp_buf_status(out, t->b->err);
 }
 
@@ -415,7 +415,7 @@ static kopt_status divisor_text(struct kp_t1 *t, int axis, struct kp_buf *out)
 static kopt_status grid_from_problem(struct kp_t1 *t, int axis)
 {
     struct kp_buf divisor = KP_BUF_INIT(2048);
-    const char *size = (size_t)axis < t->b->problem.n ? PROBLEM_NAMES[axis] : "1";
+    const char *size = (size_t)axis < t->b->problem.n ? problem_names[axis] : "1";
     kopt_status st = divisor_text(t, axis, &divisor);
     if (st == KOPT_OK && divisor.len > 0)
         st = made_expr(t, KP_NAMES_CONFIG, &t->b->k->grid[axis], "ceil(%s / (%s))", size,
@@ -430,7 +430,7 @@ static kopt_status grid_from_problem(struct kp_t1 *t, int axis)
 static kopt_status grid_from_global(struct kp_t1 *t, int axis, bool work_items)
 {
     struct kp_kernel *k = t->b->k;
-    const struct kp_json *j = kp_json_get(kp_json_get(t->spec, "GlobalSize"), AXES[axis]);
+    const struct kp_json *j = kp_json_get(kp_json_get(t->spec, "GlobalSize"), axes[axis]);
     if (!j || kp_json_type(j) == KP_JSON_NULL)
         return kp_builder_const(t->b, kp_int(1), &k->grid[axis]);
     const struct kp_expr *global = NULL;
@@ -465,7 +465,7 @@ static kopt_status read_grid(struct kp_t1 *t)
                                 : grid_from_global(t, axis, work_items);
         if (st != KOPT_OK)
             kp_err_wrap(t->b->err, "%s.%s", t->grid_by_problem ? "GridDiv" : "GlobalSize",
-                        AXES[axis]);
+                        axes[axis]);
     }
     return st;
 }
@@ -485,11 +485,11 @@ static kopt_status implicit_rule(struct kp_t1 *t)
     const struct kp_json *local = kp_json_get(t->spec, "LocalSize");
     for (int axis = 0; axis < 3; axis++) {
         bool depends = false;
-        struct kp_str s = kp_str_from(BLOCK_NAMES[axis]);
+        struct kp_str s = kp_str_from(block_names[axis]);
         kp_expr_slots(t->b->k->block[axis], see_any, &depends);
         if (!depends)
             continue;
-        (void)kp_json_as_str(kp_json_get(local, AXES[axis]), &s); /* else the default's name */
+        (void)kp_json_as_str(kp_json_get(local, axes[axis]), &s); /* else the default's name */
         kp_buf_addf(&text, "%s(%.*s)", text.len ? " * " : "", KP_STR_FMT(s));
     }
     kopt_status st = KOPT_OK;
@@ -528,9 +528,9 @@ static kopt_status tuner_macros(struct kp_t1 *t)
     if (st == KOPT_OK)
         st = add_macro(t, "kernel_tuner", one);
     for (int axis = 0; axis < 3 && st == KOPT_OK; axis++) {
-        st = add_macro(t, BLOCK_NAMES[axis], t->b->k->block[axis]);
+        st = add_macro(t, block_names[axis], t->b->k->block[axis]);
         if (st == KOPT_OK)
-            st = add_macro(t, GRID_NAMES[axis], t->b->k->grid[axis]);
+            st = add_macro(t, grid_names[axis], t->b->k->grid[axis]);
     }
     return st;
 }

@@ -11,7 +11,7 @@ static const struct {
     const char *name;
     enum kp_elem elem;
     bool vectors; /* name2, name3, name4, name8, name16 */
-} TYPES[] = {
+} types[] = {
     {"int8", KP_I8, false},     {"uint8", KP_U8, false},    {"int16", KP_I16, false},
     {"uint16", KP_U16, false},  {"int32", KP_I32, false},   {"uint32", KP_U32, false},
     {"int64", KP_I64, false},   {"uint64", KP_U64, false},  {"int", KP_I32, false},
@@ -53,10 +53,10 @@ static kopt_status read_type(struct kp_t1 *t, const struct kp_json *j, struct kp
         st = kp_json_need_i64(j, "TypeSize", bytes, t->b->err);
         return st == KOPT_OK && *bytes < 1 ? kp_t1_fail(t, "'TypeSize' must be positive") : st;
     }
-    for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
-        a->elem = TYPES[i].elem;
-        if (TYPES[i].vectors ? vector_of(type, TYPES[i].name, &a->lanes)
-                             : kp_str_is(type, TYPES[i].name))
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        a->elem = types[i].elem;
+        if (types[i].vectors ? vector_of(type, types[i].name, &a->lanes)
+                             : kp_str_is(type, types[i].name))
             return KOPT_OK;
     }
     return kp_t1_fail(t, "unknown type '%.*s'", KP_STR_FMT(type));

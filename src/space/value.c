@@ -23,6 +23,13 @@ const char *kp_type_name(enum kp_type type)
     return "?";
 }
 
+static uint64_t bits_of(double f)
+{
+    uint64_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
 bool kp_value_same(struct kp_value a, struct kp_value b)
 {
     if (a.type != b.type)
@@ -31,7 +38,7 @@ bool kp_value_same(struct kp_value a, struct kp_value b)
     case KP_INT:
         return a.as.i == b.as.i;
     case KP_FLOAT:
-        return memcmp(&a.as.f, &b.as.f, sizeof(a.as.f)) == 0;
+        return bits_of(a.as.f) == bits_of(b.as.f);
     case KP_BOOL:
         return a.as.b == b.as.b;
     case KP_STRING:
