@@ -174,7 +174,7 @@ kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_err
                                  s->device,  s->arch,        s->driver,      s->compiler,
                                  s->problem, s->data};
     s->id = 0;
-    if (st->walking)
+    if (st->walking && st->mode == KP_STORE_WRITE)
         return kp_store_may_write(st, err);
     kopt_status code = sane_names(texts, sizeof(texts) / sizeof(texts[0]), err);
     return code == KOPT_OK ? st->ops->subject(st, s, err) : code;
