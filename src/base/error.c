@@ -92,3 +92,8 @@ const char *kopt_status_text(kopt_status code)
     }
     return "unknown status";
 }
+
+const char *kopt_version(void)
+{
+    return KOPT_VERSION;
+}

@@ -131,8 +131,10 @@ static void set_budget(struct kp_session *s)
 
 static kopt_status make_search(struct kp_session *s, kopt_error *err)
 {
+    /* Within a time nobody knows how many evaluations there will be. */
+    bool unknown = s->o.max_seconds > 0 && s->budget == kp_space_count(s->bound->space);
     struct kp_search_options o = {.seed = s->o.seed ? s->o.seed : 1,
-                                  .budget = s->budget,
+                                  .budget = unknown ? 0 : s->budget,
                                   .window = s->window,
                                   .first = s->first};
     return kp_search_new(s->o.strategy, s->bound->space, &o, &s->search, err);

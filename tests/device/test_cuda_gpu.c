@@ -387,9 +387,14 @@ static void too_many_registers_are_refused(void **state)
                  (long long)info->registers, (long long)info->local_bytes,
                  (long long)info->max_threads);
     assert_true(info->registers > 64 && info->max_threads < 1024);
-    const struct kp_launch l = {.grid = {1, 1, 1}, .block = {1024, 1, 1}};
+    struct kp_buffer *a = NULL;
+    OK(kp_buffer_new(DEV, (size_t)96 * 1024 * sizeof(float), &a, &ERR));
+    const struct kp_launch_arg arg = {.space = KP_SPACE_GLOBAL, .buffer = a};
+    const struct kp_launch l = {
+        .grid = {1, 1, 1}, .block = {1024, 1, 1}, .args = &arg, .n_args = 1};
     const struct kp_run run = {.launch = &l, .n = 1, .times_ns = &t};
     assert_int_equal(kp_module_run(DEV, m, &run, &ERR), KOPT_ERANGE);
+    kp_buffer_free(DEV, a);
     kp_module_unload(DEV, m);
 }
 

@@ -44,6 +44,7 @@ struct kp_runner {
     size_t n_restore;
     struct kp_candidate slots[KP_RUNNER_SLOTS];
     int64_t launch_ns; /* wall time in launches, of the job in hand */
+    int64_t sensed_ns; /* when the sensors were read last; 0 = never */
 };
 
 /* Load the image in `m` for the launch in `m`. Errors: KOPT_ERANGE (device limits),
