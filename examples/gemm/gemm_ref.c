@@ -46,6 +46,7 @@ static void block(const float *A, const float *B, float *C, int rows, int cols, 
 
 void gemm_ref(const float *A, const float *B, float *C, int M, int N, int K)
 {
+#pragma omp parallel for schedule(dynamic)
     for (int j = 0; j < N; j += COLS)
         for (int i = 0; i < M; i += ROWS)
             block(A + (long long)i * K, B + j, C + (long long)i * N + j,
