@@ -23,8 +23,10 @@ static struct kp_arena_block *new_block(struct kp_arena *a, size_t need)
     size_t cap = need > BLOCK ? need : BLOCK;
 #endif
     size_t total = sizeof(struct kp_arena_block) + cap;
-    if (cap > a->max || a->used > a->max - cap)
+    if (cap > a->max || a->used > a->max - cap) {
+        a->over = true;
         return NULL;
+    }
     struct kp_arena_block *b = kp_calloc(1, total);
     if (!b)
         return NULL;
@@ -38,6 +40,7 @@ static struct kp_arena_block *new_block(struct kp_arena *a, size_t need)
 void *kp_arena_alloc(struct kp_arena *a, size_t n, size_t size)
 {
     if (a->failed || (size && n > (SIZE_MAX / 2) / size)) {
+        a->over |= !a->failed;
         a->failed = true;
         return NULL;
     }

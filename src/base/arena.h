@@ -19,6 +19,7 @@ struct kp_arena {
     size_t used; /* bytes handed out and held */
     size_t max;  /* bytes that it may ever hold */
     bool failed;
+    bool over; /* it failed for its limit, not for want of memory */
 };
 
 #define KP_ARENA_INIT(limit) ((struct kp_arena){.max = (limit)})

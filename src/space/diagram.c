@@ -23,6 +23,22 @@ const struct kp_edge *kp_diagram_edge(const struct kp_diagram *d, uint32_t node,
     return e[lo].value == value ? &e[lo] : NULL;
 }
 
+const struct kp_edge *kp_diagram_edge_at(const struct kp_diagram *d, uint32_t node,
+                                         uint64_t rank)
+{
+    const struct kp_edge *e = d->edges + d->first_edge[node];
+    uint32_t lo = 0;
+    uint32_t hi = d->first_edge[node + 1] - d->first_edge[node] - 1;
+    while (lo < hi) {
+        uint32_t mid = hi - (hi - lo) / 2;
+        if (e[mid].before <= rank)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return &e[lo];
+}
+
 void kp_diagram_deinit(struct kp_diagram *d, struct kp_budget *b)
 {
     size_t n = (size_t)d->n_levels + 1;

@@ -26,7 +26,7 @@ void *kp_budget_resize(struct kp_budget *b, void *p, size_t old, size_t bytes);
 /* Zeroed memory for n objects. */
 void *kp_budget_calloc(struct kp_budget *b, size_t n, size_t size);
 void kp_budget_free(struct kp_budget *b, void *p, size_t bytes);
-/* An array of *cap elements of `size` bytes that must hold `need`: grown by doubling. */
+/* An array of *cap elements of `size` bytes that must hold `need`: grown in large steps. */
 void *kp_budget_grow(struct kp_budget *b, void *p, size_t *cap, size_t need, size_t size);
 /* Count memory that was taken elsewhere; false when it is too much. */
 bool kp_budget_charge(struct kp_budget *b, size_t bytes);
@@ -128,6 +128,9 @@ void kp_diagram_deinit(struct kp_diagram *d, struct kp_budget *b);
 /* The edge of `node` for `value`; NULL when there is none. */
 const struct kp_edge *kp_diagram_edge(const struct kp_diagram *d, uint32_t node,
                                       uint32_t value);
+/* The edge whose completions hold number `rank` of the node's. */
+const struct kp_edge *kp_diagram_edge_at(const struct kp_diagram *d, uint32_t node,
+                                         uint64_t rank);
 static inline uint64_t kp_diagram_total(const struct kp_diagram *d)
 {
     return d->root == KP_MDD_NONE ? 0 : d->count[d->root];
@@ -143,8 +146,8 @@ struct kp_order_input {
     const uint32_t *domain; /* by parameter */
     const struct kp_atoms *atoms;
 };
-/* False when the arena is full. */
+/* *n_tied: that many are in some rule and come first. False when the arena is full. */
 bool kp_order_choose(const struct kp_order_input *in, int attempt, struct kp_arena *arena,
-                     uint32_t *order);
+                     uint32_t *order, uint32_t *n_tied);
 
 #endif

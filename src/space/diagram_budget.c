@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { BIG = 4 << 20 }; /* bytes */
+
 static bool reserve(struct kp_budget *b, size_t bytes)
 {
     if (bytes > b->max || b->used > b->max - bytes) {
@@ -60,9 +62,13 @@ void *kp_budget_grow(struct kp_budget *b, void *p, size_t *cap, size_t need, siz
 {
     if (p && need <= *cap)
         return p;
-    size_t want = *cap ? *cap : 16;
-    while (want < need)
-        want = want > SIZE_MAX / 4 / size ? need : 2 * want;
+    size_t want = 16;
+    if (*cap > BIG / size)
+        want = *cap + *cap / 4; /* closer to the limit, less is left over */
+    else if (*cap)
+        want = 2 * *cap;
+    if (want < need)
+        want = need;
     if (want > SIZE_MAX / size) {
         b->over = true;
         return NULL;
@@ -83,9 +89,7 @@ bool kp_budget_charge(struct kp_budget *b, size_t bytes)
 
 void kp_budget_blame(struct kp_budget *b, const struct kp_arena *arena)
 {
-    /* The arena does not say; out of memory is not likely with more than half of it in use. */
-    if (arena->failed && arena->used > arena->max / 2)
-        b->over = true;
+    b->over |= arena->over;
 }
 
 kopt_status kp_budget_error(const struct kp_budget *b, kopt_error *err)

@@ -8,7 +8,7 @@
 bool kp_mdd_init(struct kp_mdd *m, struct kp_budget *b, uint32_t n_vars, const uint32_t *level,
                  const uint32_t *domain)
 {
-    *m = (struct kp_mdd){.n_vars = n_vars, .n_nodes = 2, .table_cap = 64};
+    *m = (struct kp_mdd){.n_vars = n_vars, .n_nodes = 2, .table_cap = 64, .root = KP_MDD_NONE};
     m->level = kp_budget_calloc(b, n_vars, sizeof(*m->level));
     m->domain = kp_budget_calloc(b, n_vars, sizeof(*m->domain));
     m->node_var = kp_budget_grow(b, NULL, &m->cap_nodes, 2, sizeof(*m->node_var));

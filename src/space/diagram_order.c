@@ -309,7 +309,7 @@ static bool make_model(struct model *m, const struct kp_order_input *in,
 }
 
 bool kp_order_choose(const struct kp_order_input *in, int attempt, struct kp_arena *arena,
-                     uint32_t *order)
+                     uint32_t *order, uint32_t *n_tied)
 {
     struct kp_varset placed = {{0}};
     struct kp_varset in_rule = {{0}};
@@ -329,6 +329,7 @@ bool kp_order_choose(const struct kp_order_input *in, int attempt, struct kp_are
             order[n++] = m.param[own[k]];
         add_all(&placed, &component);
     }
+    *n_tied = (uint32_t)n;
     for (size_t i = 0; i < in->n_params; i++)
         if (!kp_varset_has(&in_rule, i))
             order[n++] = (uint32_t)i;

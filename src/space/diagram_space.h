@@ -14,7 +14,11 @@ struct kp_space {
     uint32_t *order;              /* parameter by level */
     uint32_t *level;              /* level by parameter */
     uint32_t *by_name;            /* parameters sorted by name, bytewise */
-    struct kp_diagram diagram;
+    struct kp_diagram diagram; /* of the parameters that rules tie or restrict: levels 0 .. */
+    uint64_t
+        *weight; /* by level, of the free ones behind them: assignments of those behind it */
+    uint64_t n_free; /* assignments of all free ones */
+    uint64_t count;
     double cartesian;
 };
 
@@ -28,6 +32,12 @@ struct kp_mdds {
 kopt_status kp_space_mdds(const struct kp_space *s, struct kp_budget *b, struct kp_mdds *out,
                           size_t *rule, kopt_error *err);
 void kp_mdds_deinit(struct kp_mdds *m, struct kp_budget *b);
+
+/* The level at which the free parameters begin. */
+static inline uint32_t kp_space_n_tied(const struct kp_space *s)
+{
+    return s->diagram.n_levels;
+}
 
 /* The number of values of parameter `i`. */
 static inline uint32_t kp_space_values(const struct kp_space *s, size_t i)

@@ -12,19 +12,25 @@ struct counting {
     struct kp_mdds mdds;
     const struct kp_mdd **factors;
     uint32_t domain[KP_PARAMS_MAX];
+    uint64_t n_free; /* UINT64_MAX: more */
     kopt_error *err;
 };
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
 
 /* Of the assignments that the factors admit; UINT64_MAX when there are more than that. */
 static kopt_status count_product(struct counting *c, size_t n_factors, uint64_t *count)
 {
     struct kp_diagram d;
-    struct kp_product_input in = {(uint32_t)c->s->desc->n_params, c->domain, c->factors,
-                                  n_factors};
+    struct kp_product_input in = {kp_space_n_tied(c->s), c->domain, c->factors, n_factors};
     *count = 0;
     if (!kp_diagram_product(&in, &c->budget, &d))
         return kp_budget_error(&c->budget, c->err);
-    *count = kp_diagram_total(&d);
+    *count = times(kp_diagram_total(&d), c->n_free);
     kp_diagram_deinit(&d, &c->budget);
     return KOPT_OK;
 }
@@ -92,8 +98,12 @@ static kopt_status explain_all(struct counting *c, struct kp_rule_effect *effect
 {
     const struct kp_space *s = c->s;
     size_t at = 0;
-    for (size_t k = 0; k < s->desc->n_params; k++)
+    c->n_free = 1;
+    for (size_t k = 0; k < s->desc->n_params; k++) {
         c->domain[k] = kp_space_values(s, s->order[k]);
+        if (k >= kp_space_n_tied(s))
+            c->n_free = times(c->n_free, c->domain[k]);
+    }
     for (size_t r = 0; r < s->desc->n_rules; r++) {
         size_t end = at;
         while (end < s->atoms.n && s->atoms.items[end].rule == r)

@@ -16,43 +16,66 @@ static const struct kp_diagram *diagram_of(const struct kp_space *s)
 
 /* ---- iteration ---- */
 
+/* The first edge of level `k` below the edges above it. At a free level an edge is its value.
+ */
+static void descend(struct kp_space_iter *it, uint32_t k, uint32_t node)
+{
+    const struct kp_diagram *d = diagram_of(it->space);
+    bool tied = k < d->n_levels;
+    it->edge[k] = tied ? d->first_edge[node] : 0;
+    it->edge_end[k] =
+        tied ? d->first_edge[node + 1] : kp_space_values(it->space, it->space->order[k]);
+}
+
+static uint32_t value_of(const struct kp_space_iter *it, uint32_t k)
+{
+    const struct kp_diagram *d = diagram_of(it->space);
+    return k < d->n_levels ? d->edges[it->edge[k]].value : it->edge[k];
+}
+
+static uint32_t node_behind(const struct kp_space_iter *it, uint32_t k)
+{
+    const struct kp_diagram *d = diagram_of(it->space);
+    return k < d->n_levels ? d->edges[it->edge[k]].child : 0;
+}
+
 void kp_space_iter_init(struct kp_space_iter *it, const struct kp_space *s, uint64_t rank)
 {
     const struct kp_diagram *d = diagram_of(s);
-    uint64_t count = kp_diagram_total(d);
     it->space = s;
-    it->left = rank < count ? count - rank : 0;
+    it->left = rank < s->count ? s->count - rank : 0;
     it->started = false;
+    if (!it->left)
+        return;
+    uint64_t tied = rank / s->n_free;
+    uint64_t rest = rank % s->n_free;
     uint32_t node = d->root;
-    for (uint32_t k = 0; k < d->n_levels && it->left; k++) {
-        uint32_t e = d->first_edge[node];
-        it->edge_end[k] = d->first_edge[node + 1];
-        uint32_t last = it->edge_end[k] - 1;
-        while (e < last) {
-            uint32_t mid = last - (last - e) / 2;
-            if (d->edges[mid].before <= rank)
-                e = mid;
-            else
-                last = mid - 1;
+    for (uint32_t k = 0; k < s->desc->n_params; k++) {
+        descend(it, k, node);
+        if (k < d->n_levels) {
+            const struct kp_edge *e = kp_diagram_edge_at(d, node, tied);
+            it->edge[k] = (uint32_t)(e - d->edges);
+            tied -= e->before;
+        } else {
+            it->edge[k] = (uint32_t)(rest / s->weight[k]);
+            rest %= s->weight[k];
         }
-        it->edge[k] = e;
-        rank -= d->edges[e].before;
-        node = d->edges[e].child;
+        node = node_behind(it, k);
     }
 }
 
 bool kp_space_iter_next(struct kp_space_iter *it, uint32_t *config)
 {
     const struct kp_space *s = it->space;
-    const struct kp_diagram *d = diagram_of(s);
+    uint32_t n = (uint32_t)s->desc->n_params;
+    uint32_t k = n;
     if (it->left == 0)
         return false;
     it->left--;
-    uint32_t k = d->n_levels;
     if (!it->started) {
         it->started = true;
-        for (k = 0; k < d->n_levels; k++)
-            config[s->order[k]] = d->edges[it->edge[k]].value;
+        for (k = 0; k < n; k++)
+            config[s->order[k]] = value_of(it, k);
         return true;
     }
     /* The lowest level that can move on, then the first edge of all below it. */
@@ -60,12 +83,10 @@ bool kp_space_iter_next(struct kp_space_iter *it, uint32_t *config)
         k--;
     KP_CHECK(k > 0);
     it->edge[k - 1]++;
-    config[s->order[k - 1]] = d->edges[it->edge[k - 1]].value;
-    for (; k < d->n_levels; k++) {
-        uint32_t node = d->edges[it->edge[k - 1]].child;
-        it->edge[k] = d->first_edge[node];
-        it->edge_end[k] = d->first_edge[node + 1];
-        config[s->order[k]] = d->edges[it->edge[k]].value;
+    config[s->order[k - 1]] = value_of(it, k - 1);
+    for (; k < n; k++) {
+        descend(it, k, node_behind(it, k - 1));
+        config[s->order[k]] = value_of(it, k);
     }
     return true;
 }
@@ -80,23 +101,31 @@ bool kp_space_prefix_init(const struct kp_space *s, struct kp_space_prefix *p)
 
 bool kp_space_prefix_step(const struct kp_space *s, struct kp_space_prefix *p, uint32_t value)
 {
-    if (p->depth >= s->diagram.n_levels)
+    uint32_t node = 0;
+    if (p->depth >= s->desc->n_params)
         return false;
-    const struct kp_edge *e = kp_diagram_edge(&s->diagram, p->node, value);
-    if (!e)
+    if (p->depth < kp_space_n_tied(s)) {
+        const struct kp_edge *e = kp_diagram_edge(&s->diagram, p->node, value);
+        if (!e)
+            return false;
+        node = e->child;
+    } else if (value >= kp_space_values(s, s->order[p->depth])) {
         return false;
-    *p = (struct kp_space_prefix){e->child, p->depth + 1};
+    }
+    *p = (struct kp_space_prefix){node, p->depth + 1};
     return true;
 }
 
 uint64_t kp_space_prefix_count(const struct kp_space *s, const struct kp_space_prefix *p)
 {
-    return s->diagram.count[p->node];
+    if (p->depth <= kp_space_n_tied(s))
+        return s->diagram.count[p->node] * s->n_free;
+    return s->weight[p->depth - 1];
 }
 
 /* ---- completions ---- */
 
-enum { LOCAL_WORDS = 1024 };
+enum { LOCAL_WORDS = 512 };
 
 /* One bit for each node. Without memory there are no bits, and the search is exact but may come
  * by the same node again and again. */
@@ -139,22 +168,33 @@ struct query {
     const struct kp_space *s;
     const uint32_t *config;
     const unsigned char *fixed;
-    uint32_t free_from; /* no parameter of this level or below is fixed */
+    uint32_t open_from; /* no parameter of this level or below it is fixed */
     struct marks dead;  /* nodes that were found to have no completion */
 };
 
-static void query_init(struct query *q, const struct kp_space *s, const uint32_t *config,
+/* False when a free parameter (other than the one at level `except`) has an index out of range,
+ * or nothing is valid at all; there is no query then. */
+static bool query_init(struct query *q, const struct kp_space *s, const uint32_t *config,
                        const unsigned char *fixed, uint32_t except)
 {
     const struct kp_diagram *d = diagram_of(s);
     q->s = s;
     q->config = config;
     q->fixed = fixed;
-    q->free_from = 0;
-    for (uint32_t k = 0; k < d->n_levels; k++)
-        if (fixed[s->order[k]] && k != except)
-            q->free_from = k + 1;
+    q->open_from = 0;
+    for (uint32_t k = 0; k < s->desc->n_params; k++) {
+        uint32_t param = s->order[k];
+        if (!fixed[param] || k == except)
+            continue;
+        if (config[param] >= kp_space_values(s, param))
+            return false;
+        if (k < d->n_levels)
+            q->open_from = k + 1;
+    }
+    if (d->root == KP_MDD_NONE)
+        return false;
     marks_init(&q->dead, d);
+    return true;
 }
 
 struct span { /* edges still to be tried */
@@ -188,7 +228,7 @@ static bool completes(struct query *q, uint32_t level, uint32_t node)
     const struct kp_diagram *d = diagram_of(q->s);
     struct span todo[KP_PARAMS_MAX];
     uint32_t k = level;
-    if (level >= q->free_from)
+    if (level >= q->open_from)
         return true;
     if (mark(&q->dead, node))
         return false;
@@ -201,7 +241,7 @@ static bool completes(struct query *q, uint32_t level, uint32_t node)
             continue;
         }
         uint32_t child = d->edges[todo[k].at++].child;
-        if (k + 1 >= q->free_from) {
+        if (k + 1 >= q->open_from) {
             unmark_path(q, todo, level, k);
             return true;
         }
@@ -216,9 +256,8 @@ bool kp_space_completable(const struct kp_space *s, const uint32_t *config,
                           const unsigned char *fixed)
 {
     struct query q;
-    if (s->diagram.root == KP_MDD_NONE)
+    if (!query_init(&q, s, config, fixed, KP_PARAMS_MAX))
         return false;
-    query_init(&q, s, config, fixed, KP_PARAMS_MAX);
     bool yes = completes(&q, 0, s->diagram.root);
     marks_deinit(&q.dead);
     return yes;
@@ -275,11 +314,17 @@ size_t kp_space_allowed(const struct kp_space *s, const uint32_t *config,
                         const unsigned char *fixed, size_t param, unsigned char *allowed)
 {
     struct query q;
-    memset(allowed, 0, kp_space_values(s, param));
-    if (s->diagram.root == KP_MDD_NONE)
+    size_t n = kp_space_values(s, param);
+    memset(allowed, 0, n);
+    if (!query_init(&q, s, config, fixed, s->level[param]))
         return 0;
-    query_init(&q, s, config, fixed, s->level[param]);
-    size_t n = allow_all(&q, s->level[param], allowed);
+    if (s->level[param] < kp_space_n_tied(s)) {
+        n = allow_all(&q, s->level[param], allowed);
+    } else {
+        bool yes = completes(&q, 0, s->diagram.root);
+        memset(allowed, yes, n);
+        n = yes ? n : 0;
+    }
     marks_deinit(&q.dead);
     return n;
 }
@@ -291,6 +336,8 @@ struct path {
     const uint32_t *config;
     uint32_t node[KP_PARAMS_MAX + 1]; /* by level, as far as the configuration leads */
     uint32_t length;                  /* levels it leads to */
+    uint32_t n_bad;                   /* free parameters with an index out of range */
+    uint32_t bad;                     /* the level of one */
 };
 
 static void follow(struct path *p, const struct kp_space *s, const uint32_t *config)
@@ -299,7 +346,13 @@ static void follow(struct path *p, const struct kp_space *s, const uint32_t *con
     p->s = s;
     p->config = config;
     p->length = 0;
+    p->n_bad = 0;
     p->node[0] = d->root;
+    for (uint32_t k = d->n_levels; k < s->desc->n_params; k++)
+        if (config[s->order[k]] >= kp_space_values(s, s->order[k])) {
+            p->n_bad++;
+            p->bad = k;
+        }
     for (uint32_t k = 0; k < d->n_levels; k++) {
         const struct kp_edge *e = kp_diagram_edge(d, p->node[k], config[s->order[k]]);
         if (!e)
@@ -328,41 +381,85 @@ struct visitor {
     bool (*visit)(void *user, const uint32_t *config);
     void *user;
     uint32_t *near;
+    const struct path *path;
+    uint32_t level;
+    uint32_t first; /* edges of the level's node; at a free level, values */
+    uint32_t end;
 };
 
-/* Neighbours that differ at one level; false when the visitor has had enough. */
-static bool visit_level(const struct path *p, uint32_t level, enum kp_near kind,
-                        const struct visitor *v)
+static uint32_t edge_value(const struct visitor *v, uint32_t e)
 {
+    const struct kp_diagram *d = diagram_of(v->path->s);
+    return v->level < d->n_levels ? d->edges[e].value : e;
+}
+
+static bool edge_valid(const struct visitor *v, uint32_t e)
+{
+    const struct kp_diagram *d = diagram_of(v->path->s);
+    return v->level >= d->n_levels || rejoins(v->path, d->edges[e].child, v->level + 1);
+}
+
+static bool visit_edge(const struct visitor *v, uint32_t e)
+{
+    v->near[v->path->s->order[v->level]] = edge_value(v, e);
+    return v->visit(v->user, v->near);
+}
+
+/* The nearest valid values on both sides. */
+static bool visit_adjacent(const struct visitor *v, uint32_t own)
+{
+    uint32_t split = v->first;
+    if (v->level >= kp_space_n_tied(v->path->s))
+        split = own < v->end ? own : v->end;
+    while (split < v->end && edge_value(v, split) < own)
+        split++;
+    uint32_t e = split;
+    while (e > v->first && !edge_valid(v, e - 1))
+        e--;
+    if (e > v->first && !visit_edge(v, e - 1))
+        return false;
+    e = split;
+    while (e < v->end && (edge_value(v, e) == own || !edge_valid(v, e)))
+        e++;
+    return e == v->end || visit_edge(v, e);
+}
+
+static bool visit_all(const struct visitor *v, uint32_t own)
+{
+    for (uint32_t e = v->first; e < v->end; e++)
+        if (edge_value(v, e) != own && edge_valid(v, e) && !visit_edge(v, e))
+            return false;
+    return true;
+}
+
+/* Can another value at this level alone make the configuration valid? Not behind the level
+ * where it leaves the diagram. */
+static bool may_help(const struct path *p, uint32_t level)
+{
+    uint32_t n_tied = kp_space_n_tied(p->s);
+    if (level < n_tied)
+        return p->n_bad == 0 && level <= p->length;
+    return p->length == n_tied && (p->n_bad == 0 || (p->n_bad == 1 && p->bad == level));
+}
+
+/* Neighbours that differ at one level; false when the visitor has had enough. */
+static bool visit_level(struct visitor *v, uint32_t level, enum kp_near kind)
+{
+    const struct path *p = v->path;
     const struct kp_diagram *d = diagram_of(p->s);
     uint32_t param = p->s->order[level];
     uint32_t own = p->config[param];
-    uint32_t first = d->first_edge[p->node[level]];
-    uint32_t end = d->first_edge[p->node[level] + 1];
-    bool more = true;
-    uint32_t below = KP_MDD_NONE; /* the nearest valid value below the present one */
-    if (kind == KP_NEAR_ADJACENT) {
-        uint32_t split = first;
-        while (split < end && d->edges[split].value < own)
-            split++;
-        for (uint32_t e = split; e-- > first && below == KP_MDD_NONE;)
-            if (rejoins(p, d->edges[e].child, level + 1))
-                below = e;
-        first = split;
-        if (below != KP_MDD_NONE) {
-            v->near[param] = d->edges[below].value;
-            more = v->visit(v->user, v->near);
-        }
+    if (!may_help(p, level))
+        return true;
+    v->level = level;
+    if (level < d->n_levels) {
+        v->first = d->first_edge[p->node[level]];
+        v->end = d->first_edge[p->node[level] + 1];
+    } else {
+        v->first = 0;
+        v->end = kp_space_values(p->s, param);
     }
-    for (uint32_t e = first; e < end && more; e++) {
-        const struct kp_edge *edge = &d->edges[e];
-        if (edge->value == own || !rejoins(p, edge->child, level + 1))
-            continue;
-        v->near[param] = edge->value;
-        more = v->visit(v->user, v->near);
-        if (kind == KP_NEAR_ADJACENT)
-            break;
-    }
+    bool more = kind == KP_NEAR_ADJACENT ? visit_adjacent(v, own) : visit_all(v, own);
     v->near[param] = own;
     return more;
 }
@@ -372,16 +469,14 @@ void kp_space_neighbours(const struct kp_space *s, const uint32_t *config, enum 
 {
     struct path p;
     uint32_t near[KP_PARAMS_MAX];
-    struct visitor v = {visit, user, near};
-    size_t n = s->desc->n_params;
+    struct visitor v = {.visit = visit, .user = user, .near = near, .path = &p};
     if (s->diagram.root == KP_MDD_NONE)
         return;
     follow(&p, s, config);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < s->desc->n_params; i++)
         near[i] = config[i];
-    /* Behind the level where the configuration leaves the diagram no change helps. */
-    for (size_t i = 0; i < n; i++)
-        if (s->level[i] <= p.length && !visit_level(&p, s->level[i], kind, &v))
+    for (size_t i = 0; i < s->desc->n_params; i++)
+        if (!visit_level(&v, s->level[i], kind))
             return;
 }
 

@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The diagram of one atom, depth first.
- *
- * A state is met again when the key of its residual is: the values of the cut. Where the atom's
- * truth rises or falls with one of these values (the scalar), states that differ in it alone
- * are kept as intervals: if two values of the scalar lead to the same node, then so does each
- * value between them, because a function between two equal ones is equal to them. Then the work
- * is in the order of the reduced diagram, not of the number of different sums or products. */
+/* The diagram of one atom, depth first. A state is known by the values of its cut; one that was
+ * met before is looked up (residual_memo.h). So the work is in the order of the reduced
+ * diagram, not of the number of assignments. */
 #include "space/residual.h"
 
 #include "base/checked.h"
-#include "base/hash.h"
-#include "space/residual_program.h"
+#include "space/residual_memo.h"
 
 #include <math.h>
 #include <string.h>
 
-struct entry {
-    uint64_t hash;
-    size_t key; /* where its cells begin */
-    uint32_t n_key;
-    uint32_t level;
-    uint32_t result; /* a node, or the root of its intervals */
-};
-
-/* Intervals of the scalar in a treap ordered by `lo`; they are disjoint, and each has another
- * node. Index 0 is none. */
-struct interval {
-    int64_t lo;
-    int64_t hi;
-    uint32_t left;
-    uint32_t right;
-    uint32_t node;
-    uint32_t priority;
+struct visit {
+    uint32_t value;
+    uint32_t below; /* nearest values tried before it (not for the first two) */
+    uint32_t above;
 };
 
 struct search {
@@ -44,23 +26,11 @@ struct search {
     struct kp_bounds *bounds; /* by node, of the state at hand */
     struct kp_bounds *arg_bounds;
     struct kp_cell **values; /* by variable: its values */
-    uint32_t **visit;        /* by variable: the order in which its values are tried */
+    struct visit **visit;    /* by variable: the order in which its values are tried */
+    bool *monotone;          /* by variable: truth rises or falls along its values */
     uint32_t **row;          /* by variable: children found so far */
-    struct kp_cell *key;
-    uint32_t n_key;
-    bool has_scalar;
-    int64_t scalar;
-    struct entry *entries;
-    size_t n_entries;
-    size_t cap_entries;
-    struct kp_cell *cells;
-    size_t n_cells;
-    size_t cap_cells;
-    uint32_t *table; /* entry index + 1 */
-    size_t table_cap;
-    struct interval *intervals;
-    size_t n_intervals;
-    size_t cap_intervals;
+    struct kp_state_key key; /* of the state at hand */
+    struct kp_memo memo;
 };
 
 /* ---- values ---- */
@@ -228,15 +198,14 @@ static int64_t ordered(struct kp_cell c)
 
 static void emit(struct search *s, struct kp_cell c)
 {
-    s->key[s->n_key++] = c;
+    s->key.cells[s->key.n++] = c;
 }
 
 static void emit_value(struct search *s, uint32_t node, uint32_t level, struct kp_cell c)
 {
     if (node == s->p->scalar[level] && (c.type == KP_INT || c.type == KP_FLOAT)) {
-        s->scalar = ordered(c);
-        /* Twice in a key it has the same value. */
-        s->has_scalar = true;
+        s->key.scalar = ordered(c); /* twice in a key it has the same value */
+        s->key.has_scalar = true;
         c = (struct kp_cell){.type = KP_CELL_SCALAR};
     }
     emit(s, c);
@@ -290,8 +259,9 @@ static void walk(struct search *s, uint32_t node, uint32_t level)
 static void make_key(struct search *s, uint32_t level)
 {
     const struct kp_program *p = s->p;
-    s->n_key = 0;
-    s->has_scalar = false;
+    s->key.n = 0;
+    s->key.level = level;
+    s->key.has_scalar = false;
     if (p->nodes[p->root].lazy) {
         walk(s, p->root, level);
         return;
@@ -299,167 +269,6 @@ static void make_key(struct search *s, uint32_t level)
     const struct kp_levels *cut = &p->cut[level];
     for (uint32_t i = 0; i < cut->n; i++)
         emit_value(s, cut->nodes[i], level, s->val[cut->nodes[i]]);
-}
-
-/* ---- memory of states ---- */
-
-static bool grow_table(struct search *s)
-{
-    size_t cap = s->table_cap ? 2 * s->table_cap : 256;
-    uint32_t *table = kp_budget_calloc(s->budget, cap, sizeof(*table));
-    if (!table)
-        return false;
-    for (size_t i = 0; i < s->n_entries; i++) {
-        size_t at = (size_t)s->entries[i].hash & (cap - 1);
-        while (table[at])
-            at = (at + 1) & (cap - 1);
-        table[at] = (uint32_t)i + 1;
-    }
-    kp_budget_free(s->budget, s->table, s->table_cap * sizeof(*table));
-    s->table = table;
-    s->table_cap = cap;
-    return true;
-}
-
-static bool same_key(const struct search *s, const struct entry *e, uint64_t hash,
-                     uint32_t level)
-{
-    return e->hash == hash && e->level == level && e->n_key == s->n_key &&
-           memcmp(s->cells + e->key, s->key, s->n_key * sizeof(*s->key)) == 0;
-}
-
-/* The entry of the key at hand, made when it is new: its result is then KP_MDD_NONE (or no
- * interval). SIZE_MAX: out of memory. */
-static size_t find_entry(struct search *s, uint32_t level)
-{
-    if (2 * (s->n_entries + 1) > s->table_cap && !grow_table(s))
-        return SIZE_MAX;
-    uint64_t hash = kp_hash64(s->key, s->n_key * sizeof(*s->key), level);
-    size_t at = (size_t)hash & (s->table_cap - 1);
-    for (; s->table[at]; at = (at + 1) & (s->table_cap - 1))
-        if (same_key(s, &s->entries[s->table[at] - 1], hash, level))
-            return s->table[at] - 1;
-    void *p = kp_budget_grow(s->budget, s->entries, &s->cap_entries, s->n_entries + 1,
-                             sizeof(*s->entries));
-    if (!p)
-        return SIZE_MAX;
-    s->entries = p;
-    p = kp_budget_grow(s->budget, s->cells, &s->cap_cells, s->n_cells + s->n_key + 1,
-                       sizeof(*s->cells));
-    if (!p)
-        return SIZE_MAX;
-    s->cells = p;
-    if (s->n_key)
-        memcpy(s->cells + s->n_cells, s->key, s->n_key * sizeof(*s->key));
-    s->entries[s->n_entries] = (struct entry){
-        .hash = hash,
-        .key = s->n_cells,
-        .n_key = s->n_key,
-        .level = level,
-        .result = s->has_scalar ? 0 : KP_MDD_NONE,
-    };
-    s->n_cells += s->n_key;
-    s->table[at] = (uint32_t)++s->n_entries;
-    return s->n_entries - 1;
-}
-
-struct neighbours {
-    uint32_t below; /* the last interval that begins at or below the scalar */
-    uint32_t above; /* the first one that begins above it */
-};
-
-static struct neighbours around(const struct search *s, uint32_t root, int64_t scalar)
-{
-    struct neighbours n = {0, 0};
-    for (uint32_t at = root; at;) {
-        const struct interval *i = &s->intervals[at];
-        if (i->lo <= scalar) {
-            n.below = at;
-            at = i->right;
-        } else {
-            n.above = at;
-            at = i->left;
-        }
-    }
-    return n;
-}
-
-static void insert(struct search *s, uint32_t *root, uint32_t added)
-{
-    struct interval *v = s->intervals;
-    uint32_t *link = root;
-    while (*link && v[*link].priority >= v[added].priority)
-        link = v[*link].lo < v[added].lo ? &v[*link].right : &v[*link].left;
-    uint32_t rest = *link;
-    uint32_t *less = &v[added].left;
-    uint32_t *more = &v[added].right;
-    *link = added;
-    while (rest) {
-        if (v[rest].lo < v[added].lo) {
-            *less = rest;
-            less = &v[rest].right;
-            rest = *less;
-        } else {
-            *more = rest;
-            more = &v[rest].left;
-            rest = *more;
-        }
-    }
-    *less = 0;
-    *more = 0;
-}
-
-/* A terminal node holds for all scalars on its side as well. */
-static void reach(const struct search *s, uint32_t level, uint32_t node, int64_t *lo,
-                  int64_t *hi)
-{
-    if (node > KP_MDD_TRUE)
-        return;
-    bool up = (s->p->nodes[s->p->scalar[level]].direction > 0) == (node == KP_MDD_TRUE);
-    *lo = up ? *lo : INT64_MIN;
-    *hi = up ? INT64_MAX : *hi;
-}
-
-static bool remember_scalar(struct search *s, size_t entry, int64_t scalar, uint32_t node)
-{
-    struct entry *e = &s->entries[entry];
-    int64_t lo = scalar;
-    int64_t hi = scalar;
-    reach(s, e->level, node, &lo, &hi);
-    struct neighbours n = around(s, e->result, scalar);
-    if (n.below && s->intervals[n.below].node == node) {
-        if (hi > s->intervals[n.below].hi)
-            s->intervals[n.below].hi = hi;
-        return true;
-    }
-    if (n.above && s->intervals[n.above].node == node) {
-        s->intervals[n.above].lo = lo;
-        return true;
-    }
-    void *p = kp_budget_grow(s->budget, s->intervals, &s->cap_intervals, s->n_intervals + 2,
-                             sizeof(*s->intervals));
-    if (!p)
-        return false;
-    s->intervals = p;
-    uint32_t added = (uint32_t)++s->n_intervals;
-    s->intervals[added] =
-        (struct interval){.lo = lo, .hi = hi, .node = node, .priority = added * 2654435761U};
-    insert(s, &e->result, added);
-    return true;
-}
-
-static bool recall(const struct search *s, size_t entry, uint32_t *node)
-{
-    const struct entry *e = &s->entries[entry];
-    if (!s->has_scalar) {
-        *node = e->result;
-        return e->result != KP_MDD_NONE;
-    }
-    struct neighbours n = around(s, e->result, s->scalar);
-    if (!n.below || s->intervals[n.below].hi < s->scalar)
-        return false;
-    *node = s->intervals[n.below].node;
-    return true;
 }
 
 /* ---- the search ---- */
@@ -492,19 +301,33 @@ static uint32_t by_bounds(struct search *s, uint32_t level)
 
 static uint32_t solve(struct search *s, uint32_t level);
 
+/* The child for value `v` of the variable at `level`. */
+/* NOLINTNEXTLINE(misc-no-recursion): one level for each variable, at most KP_PARAMS_MAX */
+static uint32_t descend(struct search *s, uint32_t level, uint32_t v)
+{
+    const struct kp_program *p = s->p;
+    s->val[p->var_node[level]] = s->values[level][v];
+    compute(s, level + 1);
+    return level + 1 == p->n_vars ? terminal(s->val[p->root]) : solve(s, level + 1);
+}
+
+/* Values are tried in the order of `visit`. Where truth rises or falls with the variable, a
+ * value between two that lead to the same node leads there as well. */
 /* NOLINTNEXTLINE(misc-no-recursion): one level for each variable, at most KP_PARAMS_MAX */
 static uint32_t expand(struct search *s, uint32_t level)
 {
     const struct kp_program *p = s->p;
     uint32_t n = s->in->params[p->param[level]].n_values;
+    const struct visit *visit = s->visit[level];
     uint32_t *row = s->row[level];
-    struct kp_cell *var = &s->val[p->var_node[level]];
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = s->visit[level][i];
-        *var = s->values[level][v];
-        compute(s, level + 1);
-        row[v] = level + 1 == p->n_vars ? terminal(s->val[p->root]) : solve(s, level + 1);
-        if (row[v] == KP_MDD_NONE)
+        const struct visit *at = &visit[i];
+        if (s->monotone[level] && i > 1 && row[at->below] == row[at->above]) {
+            row[at->value] = row[at->below];
+            continue;
+        }
+        row[at->value] = descend(s, level, at->value);
+        if (row[at->value] == KP_MDD_NONE)
             return KP_MDD_NONE;
     }
     return kp_mdd_node(s->mdd, s->budget, level, row);
@@ -523,60 +346,73 @@ static uint32_t solve(struct search *s, uint32_t level)
             return terminal(root);
     }
     make_key(s, level);
-    size_t entry = find_entry(s, level);
+    size_t entry = kp_memo_find(&s->memo, &s->key);
     if (entry == SIZE_MAX)
         return KP_MDD_NONE;
-    if (recall(s, entry, &node))
+    if (kp_memo_recall(&s->memo, entry, &s->key, &node))
         return node;
-    bool has_scalar = s->has_scalar;
-    int64_t scalar = s->scalar;
-    if (s->p->regular)
-        node = by_bounds(s, level);
+    struct kp_state_key key = s->key; /* deeper states overwrite it */
+    uint32_t scalar = s->p->scalar[level];
+    node = s->p->regular ? by_bounds(s, level) : KP_MDD_NONE;
     if (node == KP_MDD_NONE)
         node = expand(s, level);
     if (node == KP_MDD_NONE)
         return node;
-    if (!has_scalar)
-        s->entries[entry].result = node;
-    else if (!remember_scalar(s, entry, scalar, node))
-        return KP_MDD_NONE;
-    return node;
+    int direction = key.has_scalar ? s->p->nodes[scalar].direction : 0;
+    return kp_memo_store(&s->memo, entry, &key, direction, node) ? node : KP_MDD_NONE;
 }
 
 /* First and last, then the middle of the largest gap, and so on: neighbours that lead to the
  * same node soon enclose all between them. */
-static void visit_order(uint32_t *visit, uint32_t n)
+static void visit_order(struct visit *visit, uint32_t n)
 {
     uint32_t at = 0;
-    visit[at++] = 0;
+    visit[at++] = (struct visit){0, 0, 0};
     if (n > 1)
-        visit[at++] = n - 1;
+        visit[at++] = (struct visit){n - 1, 0, 0};
     uint32_t step = 1;
     while (step < n)
         step *= 2;
     for (step /= 2; step > 0; step /= 2)
         for (uint32_t v = step; v < n - 1; v += 2 * step)
-            visit[at++] = v;
+            visit[at++] = (struct visit){v, v - step, n - 1 - v > step ? v + step : n - 1};
+}
+
+/* Do the values of a parameter rise or fall from first to last? */
+static bool is_sorted(const struct kp_param *p)
+{
+    int direction = 0;
+    for (uint32_t v = 1; v < p->n_values; v++) {
+        int order = 0;
+        if (!kp_value_compare(p->values[v], p->values[v - 1], &order) || order == 0 ||
+            (direction && order != direction))
+            return false;
+        direction = order;
+    }
+    return true;
 }
 
 static bool prepare_variables(struct search *s, struct kp_arena *arena)
 {
     const struct kp_program *p = s->p;
     s->values = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(struct kp_cell *));
-    s->visit = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(uint32_t *));
+    s->visit = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(struct visit *));
+    s->monotone = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(*s->monotone));
     s->row = kp_arena_alloc(arena, (size_t)p->n_vars + 1, sizeof(uint32_t *));
-    if (!s->values || !s->visit || !s->row)
+    if (!s->values || !s->visit || !s->row || !s->monotone)
         return false;
     for (uint32_t i = 0; i < p->n_vars; i++) {
         const struct kp_param *q = &s->in->params[p->param[i]];
         s->values[i] = kp_arena_alloc(arena, q->n_values, sizeof(struct kp_cell));
-        s->visit[i] = kp_arena_alloc(arena, q->n_values, sizeof(uint32_t));
+        s->visit[i] = kp_arena_alloc(arena, q->n_values, sizeof(struct visit));
         s->row[i] = kp_arena_alloc(arena, q->n_values, sizeof(uint32_t));
         if (!s->values[i] || !s->visit[i] || !s->row[i])
             return false;
         for (uint32_t v = 0; v < q->n_values; v++)
             s->values[i][v] = kp_cell_from(q->values[v]);
         visit_order(s->visit[i], q->n_values);
+        int direction = p->nodes[p->var_node[i]].direction;
+        s->monotone[i] = (direction == 1 || direction == -1) && is_sorted(q);
     }
     return true;
 }
@@ -624,15 +460,6 @@ static size_t key_limit(const struct kp_program *p, uint32_t node, size_t most)
     return n;
 }
 
-static void release(struct search *s)
-{
-    struct kp_budget *b = s->budget;
-    kp_budget_free(b, s->entries, s->cap_entries * sizeof(*s->entries));
-    kp_budget_free(b, s->cells, s->cap_cells * sizeof(*s->cells));
-    kp_budget_free(b, s->table, s->table_cap * sizeof(*s->table));
-    kp_budget_free(b, s->intervals, s->cap_intervals * sizeof(*s->intervals));
-}
-
 /* Everything whose size does not depend on the search. */
 static bool start(struct search *s, const struct kp_term *atom, struct kp_arena *arena)
 {
@@ -644,8 +471,8 @@ static bool start(struct search *s, const struct kp_term *atom, struct kp_arena 
         s->budget->over = true;
         return false;
     }
-    s->key = kp_arena_alloc(arena, n, sizeof(*s->key));
-    return s->key && init_mdd(s, arena);
+    s->key.cells = kp_arena_alloc(arena, n, sizeof(*s->key.cells));
+    return s->key.cells && init_mdd(s, arena);
 }
 
 kopt_status kp_residual_mdd(const struct kp_residual_input *in, const struct kp_term *atom,
@@ -654,6 +481,7 @@ kopt_status kp_residual_mdd(const struct kp_residual_input *in, const struct kp_
     struct kp_arena arena = KP_ARENA_INIT(budget->max - budget->used);
     struct kp_program program = {0};
     struct search s = {.p = &program, .in = in, .budget = budget, .mdd = out};
+    s.memo.budget = budget;
     kopt_status st = KOPT_OK;
     *out = (struct kp_mdd){.root = KP_MDD_NONE};
     size_t charged = 0;
@@ -666,7 +494,7 @@ kopt_status kp_residual_mdd(const struct kp_residual_input *in, const struct kp_
     }
     if (out->root == KP_MDD_NONE)
         st = kp_budget_error(budget, err);
-    release(&s);
+    kp_memo_deinit(&s.memo);
     budget->used -= charged;
     kp_arena_deinit(&arena);
     kp_mdd_seal(out, budget);

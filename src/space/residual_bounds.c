@@ -10,15 +10,15 @@
 static const struct kp_bounds ANYTHING = {-INFINITY, INFINITY};
 static const struct kp_bounds EITHER = {0, 1};
 
-static const double EXACT = 0x1p53; /* integers up to here have a double */
+static const double EXACT = 0x1p53; /* below it, each integer has a double of its own */
 
 static struct kp_bounds outward(double lo, double hi)
 {
     if (isnan(lo) || isnan(hi))
         return ANYTHING;
-    if (fabs(lo) > EXACT)
+    if (fabs(lo) >= EXACT)
         lo -= fabs(lo) * 0x1p-52;
-    if (fabs(hi) > EXACT)
+    if (fabs(hi) >= EXACT)
         hi += fabs(hi) * 0x1p-52;
     return (struct kp_bounds){lo, hi};
 }
@@ -137,7 +137,7 @@ static struct kp_bounds power(struct kp_bounds a, struct kp_bounds b)
 static struct kp_bounds compared(const struct kp_expr *e, struct kp_bounds a,
                                  struct kp_bounds b)
 {
-    bool same = a.lo == a.hi && b.lo == b.hi && a.lo == b.lo && fabs(a.lo) <= EXACT;
+    bool same = a.lo == a.hi && b.lo == b.hi && a.lo == b.lo && fabs(a.lo) < EXACT;
     bool apart = a.hi < b.lo || b.hi < a.lo;
     switch ((int)e->op) {
     case KP_OP_LT:

@@ -79,6 +79,7 @@ static bool build_tables(struct kp_space *s)
     s->order = kp_arena_alloc(&s->arena, d->n_params + 1, sizeof(uint32_t));
     s->level = kp_arena_alloc(&s->arena, d->n_params + 1, sizeof(uint32_t));
     s->by_name = kp_arena_alloc(&s->arena, d->n_params + 1, sizeof(uint32_t));
+    s->weight = kp_arena_alloc(&s->arena, d->n_params + 1, sizeof(uint64_t));
     if (s->arena.failed)
         return false;
     s->cartesian = 1;
@@ -92,7 +93,7 @@ static bool build_tables(struct kp_space *s)
     return true;
 }
 
-static bool choose_order(struct kp_space *s, int attempt)
+static bool choose_order(struct kp_space *s, int attempt, uint32_t *n_tied)
 {
     const struct kp_space_desc *d = s->desc;
     uint32_t domain[KP_PARAMS_MAX];
@@ -100,7 +101,7 @@ static bool choose_order(struct kp_space *s, int attempt)
     struct kp_order_input in = {d->n_params, domain, &s->atoms};
     for (size_t i = 0; i < d->n_params; i++)
         domain[i] = d->params[i].n_values;
-    bool ok = kp_order_choose(&in, attempt, &scratch, s->order);
+    bool ok = kp_order_choose(&in, attempt, &scratch, s->order, n_tied);
     if (!ok)
         kp_budget_blame(&s->budget, &scratch);
     for (size_t k = 0; ok && k < d->n_params; k++)
@@ -145,8 +146,9 @@ static kopt_status build_diagram(struct kp_space *s, int attempt, size_t *rule, 
     uint32_t domain[KP_PARAMS_MAX];
     struct kp_mdds mdds = {0};
     const struct kp_mdd **factors = NULL;
+    uint32_t n_tied = 0;
     s->budget.over = false;
-    if (!choose_order(s, attempt))
+    if (!choose_order(s, attempt, &n_tied))
         return kp_budget_error(&s->budget, err);
     kopt_status st = kp_space_mdds(s, &s->budget, &mdds, rule, err);
     if (st != KOPT_OK)
@@ -159,15 +161,28 @@ static kopt_status build_diagram(struct kp_space *s, int attempt, size_t *rule, 
     }
     for (size_t i = 0; i < mdds.n; i++)
         factors[i] = &mdds.items[i];
-    for (size_t k = 0; k < s->desc->n_params; k++)
+    for (uint32_t k = 0; k < n_tied; k++)
         domain[k] = kp_space_values(s, s->order[k]);
-    struct kp_product_input in = {(uint32_t)s->desc->n_params, domain, factors, mdds.n};
+    struct kp_product_input in = {n_tied, domain, factors, mdds.n};
     if (!kp_diagram_product(&in, &s->budget, &s->diagram))
         st = kp_budget_error(&s->budget, err);
 done:
     kp_free(factors);
     kp_mdds_deinit(&mdds, &s->budget);
     return st;
+}
+
+/* False: more than 2^64-1. */
+static bool count_all(struct kp_space *s)
+{
+    bool fits = !s->diagram.saturated;
+    uint64_t tied = kp_diagram_total(&s->diagram);
+    s->n_free = 1;
+    for (size_t k = s->desc->n_params; k-- > kp_space_n_tied(s);) {
+        s->weight[k] = s->n_free;
+        fits &= !__builtin_mul_overflow(s->n_free, kp_space_values(s, s->order[k]), &s->n_free);
+    }
+    return tied == 0 || (fits && !__builtin_mul_overflow(tied, s->n_free, &s->count));
 }
 
 static kopt_status build(struct kp_space *s, kopt_error *err)
@@ -181,15 +196,21 @@ static kopt_status build(struct kp_space *s, kopt_error *err)
     if (!kp_budget_charge(&s->budget, s->arena.used))
         return kp_budget_error(&s->budget, err);
     size_t used = s->budget.used;
+    size_t max = s->budget.max;
     for (int attempt = 0; attempt < KP_ORDER_ATTEMPTS; attempt++) {
         s->budget.used = used;
         st = build_diagram(s, attempt, &rule, err);
         if (st != KOPT_ERANGE)
             break;
+        /* Another order helps a lot or not at all; do not spend as long on each. */
+        s->budget.max = used + (max - used) / 4;
     }
+    s->budget.max = max;
+    if (st == KOPT_ERANGE)
+        st = kp_budget_error(&s->budget, err);
     if (st == KOPT_ERANGE && rule < s->desc->n_rules)
         kp_err_wrap(err, "rule %s", s->desc->rules[rule].text ? s->desc->rules[rule].text : "");
-    if (st == KOPT_OK && s->diagram.saturated)
+    if (st == KOPT_OK && !count_all(s))
         st = kp_err(err, KOPT_ERANGE, "the space has more than 2^64-1 valid configurations");
     return st;
 }
@@ -245,7 +266,7 @@ double kp_space_cartesian(const struct kp_space *s)
 
 uint64_t kp_space_count(const struct kp_space *s)
 {
-    return kp_diagram_total(&s->diagram);
+    return s->count;
 }
 
 const uint32_t *kp_space_order(const struct kp_space *s)
@@ -267,30 +288,21 @@ void kp_space_stats(const struct kp_space *s, struct kp_space_stats *out)
             out->width = d->width[k];
 }
 
-/* The edge with `rank` among its completions; *rank becomes the rank behind the edge. */
-static const struct kp_edge *edge_at(const struct kp_diagram *d, uint32_t node, uint64_t *rank)
-{
-    uint32_t lo = d->first_edge[node];
-    uint32_t hi = d->first_edge[node + 1] - 1;
-    while (lo < hi) {
-        uint32_t mid = hi - (hi - lo) / 2;
-        if (d->edges[mid].before <= *rank)
-            lo = mid;
-        else
-            hi = mid - 1;
-    }
-    *rank -= d->edges[lo].before;
-    return &d->edges[lo];
-}
-
 static void unrank(const struct kp_space *s, uint64_t rank, uint32_t *config)
 {
     const struct kp_diagram *d = &s->diagram;
+    uint64_t tied = rank / s->n_free;
     uint32_t node = d->root;
+    rank %= s->n_free;
     for (uint32_t k = 0; k < d->n_levels; k++) {
-        const struct kp_edge *e = edge_at(d, node, &rank);
+        const struct kp_edge *e = kp_diagram_edge_at(d, node, tied);
         config[s->order[k]] = e->value;
+        tied -= e->before;
         node = e->child;
+    }
+    for (size_t k = d->n_levels; k < s->desc->n_params; k++) {
+        config[s->order[k]] = (uint32_t)(rank / s->weight[k]);
+        rank %= s->weight[k];
     }
 }
 
@@ -309,18 +321,25 @@ bool kp_space_rank(const struct kp_space *s, const uint32_t *config, uint64_t *r
 {
     const struct kp_diagram *d = &s->diagram;
     uint32_t node = d->root;
+    uint64_t tied = 0;
+    uint64_t rest = 0;
     *rank = 0;
     if (node == KP_MDD_NONE)
         return false;
     for (uint32_t k = 0; k < d->n_levels; k++) {
         const struct kp_edge *e = kp_diagram_edge(d, node, config[s->order[k]]);
-        if (!e) {
-            *rank = 0;
+        if (!e)
             return false;
-        }
-        *rank += e->before;
+        tied += e->before;
         node = e->child;
     }
+    for (size_t k = d->n_levels; k < s->desc->n_params; k++) {
+        uint32_t value = config[s->order[k]];
+        if (value >= kp_space_values(s, s->order[k]))
+            return false;
+        rest += value * s->weight[k];
+    }
+    *rank = tied * s->n_free + rest;
     return true;
 }
 
