@@ -49,16 +49,16 @@ size_t kp_number_bytes(enum kp_number type)
 /* IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits. */
 static float f16_to_f32(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
-    uint32_t exponent = (h >> 10) & 0x1fu;
-    uint32_t fraction = h & 0x3ffu;
+    uint32_t sign = (uint32_t)(h & 0x8000U) << 16;
+    uint32_t exponent = (h >> 10) & 0x1fU;
+    uint32_t fraction = h & 0x3ffU;
     uint32_t bits;
     if (exponent == 0) { /* zero or subnormal: fraction * 2^-24, exact */
-        float magnitude = (float)fraction * 0x1p-24f;
+        float magnitude = (float)fraction * 0x1p-24F;
         memcpy(&bits, &magnitude, sizeof(bits));
         bits |= sign;
     } else if (exponent == 0x1f) {
-        bits = sign | 0x7f800000u | (fraction << 13);
+        bits = sign | 0x7f800000U | (fraction << 13);
     } else {
         bits = sign | ((exponent + 127 - 15) << 23) | (fraction << 13);
     }
@@ -135,9 +135,9 @@ static f32x4 load_f16(const unsigned char *p)
     u16x4 h;
     memcpy(&h, p, sizeof(h));
     u32x4 u = __builtin_convertvector(h, u32x4);
-    u32x4 special = (u32x4)((u & 0x7c00u) == 0x7c00u);
-    u32x4 bits = ((u & 0x7fffu) << 13) | ((u & 0x8000u) << 16);
-    return (f32x4)((u32x4)((f32x4)bits * 0x1p112f) | special);
+    u32x4 special = (u32x4)((u & 0x7c00U) == 0x7c00U);
+    u32x4 bits = ((u & 0x7fffU) << 13) | ((u & 0x8000U) << 16);
+    return (f32x4)((u32x4)((f32x4)bits * 0x1p112F) | special);
 }
 
 static f32x4 load_bf16(const unsigned char *p)
@@ -167,7 +167,7 @@ static inline void quick_add_f32(struct quick_f32 *q, f32x4 g, f32x4 w)
 {
     f32x4 e = (f32x4)((i32x4)(g - w) & INT32_MAX);
     f32x4 size = (f32x4)((i32x4)w & INT32_MAX);
-    i32x4 good = (e <= q->atol + q->rtol * size) | (e == 0.0f);
+    i32x4 good = (e <= q->atol + q->rtol * size) | (e == 0.0F);
     i32x4 more = e > q->top;
     q->bad |= ~good;
     q->top = (f32x4)(((i32x4)e & more) | ((i32x4)q->top & ~more));
@@ -321,6 +321,7 @@ static void compare_integers(const unsigned char *got, const unsigned char *want
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 void kp_compare_host(const void *got, const void *want, size_t n, enum kp_number type,
                      double rtol, double atol, struct kp_compare *out)
 {

@@ -11,17 +11,17 @@
 
 enum { COMPARE_CHUNK = 16 << 20 }; /* bytes read back at a time */
 
-static const char *const NAMES[KP_BACKEND_COUNT] = {"cuda", "opencl", "fake"};
+static const char *const names[KP_BACKEND_COUNT] = {"cuda", "opencl", "fake"};
 
 const char *kp_backend_name(enum kp_backend b)
 {
-    return (unsigned)b < KP_BACKEND_COUNT ? NAMES[b] : "unknown";
+    return (unsigned)b < KP_BACKEND_COUNT ? names[b] : "unknown";
 }
 
 bool kp_backend_from_name(const char *name, enum kp_backend *out)
 {
     for (int b = 0; b < KP_BACKEND_COUNT; b++) {
-        if (strcmp(name, NAMES[b]) == 0) {
+        if (strcmp(name, names[b]) == 0) {
             *out = (enum kp_backend)b;
             return true;
         }
@@ -247,6 +247,7 @@ kopt_status kp_buffer_copy(struct kp_device *d, struct kp_buffer *dst, struct kp
 /* --- modules and launches ------------------------------------------------------------------
  */
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kp_module_load(struct kp_device *d, const void *image, size_t bytes,
                            const char *entry, const struct kp_launch *launch,
                            struct kp_module **out, kopt_error *err)
@@ -277,17 +278,17 @@ static uint64_t group_items(const uint32_t block[3])
 static kopt_status check_geometry(const struct kp_limits *lim, const struct kp_launch *l,
                                   kopt_error *err)
 {
-    static const char AXIS[3] = {'x', 'y', 'z'};
+    static const char axis[3] = {'x', 'y', 'z'};
     for (int i = 0; i < 3; i++) {
         if (l->block[i] == 0)
-            return kp_err(err, KOPT_ERANGE, "block size %c is 0", AXIS[i]);
+            return kp_err(err, KOPT_ERANGE, "block size %c is 0", axis[i]);
         if (l->grid[i] == 0)
-            return kp_err(err, KOPT_ERANGE, "grid size %c is 0", AXIS[i]);
+            return kp_err(err, KOPT_ERANGE, "grid size %c is 0", axis[i]);
         if (l->grid[i] > INT32_MAX)
-            return kp_err(err, KOPT_ERANGE, "grid size %c: %" PRIu32 " of %d groups", AXIS[i],
+            return kp_err(err, KOPT_ERANGE, "grid size %c: %" PRIu32 " of %d groups", axis[i],
                           l->grid[i], INT32_MAX);
         if (lim->max_block[i] > 0 && l->block[i] > lim->max_block[i])
-            return kp_err(err, KOPT_ERANGE, "block size %c: %" PRIu32 " of %" PRId64, AXIS[i],
+            return kp_err(err, KOPT_ERANGE, "block size %c: %" PRIu32 " of %" PRId64, axis[i],
                           l->block[i], lim->max_block[i]);
     }
     return KOPT_OK;
@@ -431,6 +432,7 @@ static kopt_status compare_read_back(struct kp_device *d, struct kp_buffer *got,
     return st;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kp_buffer_compare(struct kp_device *d, struct kp_buffer *got,
                               struct kp_buffer *want, enum kp_number type, double rtol,
                               double atol, struct kp_compare *out, kopt_error *err)

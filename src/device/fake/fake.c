@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char LIBRARY[] = "libkopt_fakedriver.so";
+static const char library[] = "libkopt_fakedriver.so";
 enum { ENTRY_MAX = 256, ARGS_MAX = 1024 };
 
 struct driver {
     struct kp_dl *dl;
     struct fk_driver *handle;
-#define X(result, name, args) result(*name) args;
+#define X(result, name, args) result(*name) args; /* NOLINT(bugprone-macro-parentheses) */
     FK_REQUIRED(X)
     FK_OPTIONAL(X)
 #undef X
@@ -105,9 +105,9 @@ static kopt_status open_driver(struct driver *drv, kopt_error *err)
 {
     *drv = (struct driver){0};
     char *found = NULL;
-    const char *names[2] = {LIBRARY, LIBRARY};
+    const char *names[2] = {library, library};
     size_t n = 1;
-    if (kp_proc_find(LIBRARY, &found, NULL) == KOPT_OK) {
+    if (kp_proc_find(library, &found, NULL) == KOPT_OK) {
         names[0] = found;
         n = 2;
     }
@@ -116,7 +116,7 @@ static kopt_status open_driver(struct driver *drv, kopt_error *err)
     if (st == KOPT_EENV)
         kp_err_hint(err,
                     "set KOPT_LIBEXEC to the folder with %s, or KOPT_FAKE_LIBRARY to the file",
-                    LIBRARY);
+                    library);
     if (st == KOPT_OK)
         st = find_symbols(drv, err);
     if (st == KOPT_OK) {
@@ -246,13 +246,13 @@ static struct kp_str source_line(struct kp_str source, int line)
 static kopt_status first_error(const struct kp_compile_job *job, struct kp_str log,
                                kopt_error *err)
 {
-    static const char MARK[] = ": error: ";
+    static const char error_mark[] = ": error: ";
     struct kp_str rest;
     struct kp_str line = kp_str_cut(log, '\n', &rest);
-    const char *mark = memmem(line.ptr, line.len, MARK, sizeof(MARK) - 1);
+    const char *mark = memmem(line.ptr, line.len, error_mark, sizeof(error_mark) - 1);
     if (!mark)
         return kp_err(err, KOPT_EINPUT, "%.*s", KP_STR_FMT(line));
-    const char *text = mark + sizeof(MARK) - 1;
+    const char *text = mark + sizeof(error_mark) - 1;
     kopt_status st = kp_err(err, KOPT_EINPUT, "%.*s", (int)(line.ptr + line.len - text), text);
     const char *column = mark;
     while (column > line.ptr && column[-1] != ':')
@@ -409,6 +409,7 @@ static kopt_status fake_copy(struct kp_device *base, struct kp_buffer *dst,
 /* --- modules -------------------------------------------------------------------------------
  */
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the table */
 static kopt_status fake_module_load(struct kp_device *base, const void *image, size_t bytes,
                                     const char *entry, const struct kp_launch *launch,
                                     struct kp_module **out, kopt_error *err)
@@ -521,7 +522,7 @@ static void fake_sensors(struct kp_device *base, struct kp_sensors *out)
 
 const struct kp_runtime_ops *kp_fake_ops(void)
 {
-    static const struct kp_runtime_ops OPS = {
+    static const struct kp_runtime_ops ops = {
         .name = "fake",
         .open = fake_open,
         .close = fake_close,
@@ -545,5 +546,5 @@ const struct kp_runtime_ops *kp_fake_ops(void)
         .run = fake_run,
         .sensors = fake_sensors,
     };
-    return &OPS;
+    return &ops;
 }

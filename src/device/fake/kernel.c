@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char MAGIC[] = "KOPTFAKE2\n";
+static const char magic_text[] = "KOPTFAKE2\n";
 
 /* --- compiler ------------------------------------------------------------------------------
  */
@@ -40,7 +40,7 @@ static void complain(struct compile *c, const char *file, int line, const char *
 /* The name in `#include "name"`, false when the line is none. */
 static bool is_include(const char *line, size_t n, char name[FK_TEXT])
 {
-    static const char WORD[] = "include";
+    static const char include_word[] = "include";
     const char *p = line;
     const char *end = line + n;
     while (p < end && isspace((unsigned char)*p))
@@ -49,7 +49,8 @@ static bool is_include(const char *line, size_t n, char name[FK_TEXT])
         return false;
     while (p < end && isspace((unsigned char)*p))
         p++;
-    if ((size_t)(end - p) < sizeof(WORD) - 1 || memcmp(p, WORD, sizeof(WORD) - 1) != 0)
+    if ((size_t)(end - p) < sizeof(include_word) - 1 ||
+        memcmp(p, include_word, sizeof(include_word) - 1) != 0)
         return false;
     p = memchr(p, '"', (size_t)(end - p));
     const char *q = p ? memchr(p + 1, '"', (size_t)(end - p - 1)) : NULL;
@@ -135,7 +136,7 @@ int fk_compile(const struct fk_source *source, const struct fk_sink *image,
     struct compile c = {calloc(1, sizeof(struct fk_script)), image, log, FK_OK};
     if (!c.script)
         return FK_NO_MEMORY;
-    put(image, MAGIC, sizeof(MAGIC) - 1, &c.status);
+    put(image, magic_text, sizeof(magic_text) - 1, &c.status);
     for (size_t i = 0; i < source->n_macros; i++) {
         put(image, source->macros[i], strlen(source->macros[i]), &c.status);
         put(image, "\n", 1, &c.status);
@@ -211,8 +212,8 @@ static bool has_word(const char *text, const char *end, const char *word)
 
 static int read_image(struct fk_module *m, const char *text, const char *end, const char *entry)
 {
-    size_t magic = sizeof(MAGIC) - 1;
-    if ((size_t)(end - text) < magic || memcmp(text, MAGIC, magic) != 0)
+    size_t magic = sizeof(magic_text) - 1;
+    if ((size_t)(end - text) < magic || memcmp(text, magic_text, magic) != 0)
         return FK_BAD_IMAGE;
     text += magic;
     m->script = calloc(1, sizeof(*m->script));
@@ -272,9 +273,9 @@ int fk_module_info(const struct fk_module *m, struct fk_module_info *out)
  */
 static double noise(uint64_t n)
 {
-    uint64_t z = (n + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    uint64_t z = (n + 1) * 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
     z ^= z >> 31;
     return (double)(z >> 11) * 0x1p-52 - 1;
 }
@@ -282,7 +283,7 @@ static double noise(uint64_t n)
 static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) /* FNV-1a */
-        h = (h ^ p[i]) * 0x100000001b3u;
+        h = (h ^ p[i]) * 0x100000001b3U;
     return h;
 }
 
@@ -317,7 +318,7 @@ static void write_out_of_bounds(struct fk_memory *out)
 {
     struct fk_memory *other = out->next ? out->next : out->prev;
     if (other)
-        spoil(other, 0xdbdbdbdbdbdbdbdbu);
+        spoil(other, 0xdbdbdbdbdbdbdbdbU);
 }
 
 static void write_output(struct fk_device *d, const struct fk_module *m, struct fk_memory *out,
@@ -326,12 +327,12 @@ static void write_output(struct fk_device *d, const struct fk_module *m, struct 
     const struct fk_rule *const *rule = m->effect.rule;
     write_right(out, from, rule[FK_PARTIAL] ? out->bytes / 2 : out->bytes);
     if (rule[FK_NAN])
-        spoil(out, 0x7fffffff7fffffffu); /* NaN as f64, two f32, and in f16 and bf16 */
+        spoil(out, 0x7fffffff7fffffffU); /* NaN as f64, two f32, and in f16 and bf16 */
     if (rule[FK_WRONG] || (rule[FK_FIRST_ONLY] && m->n_launches > 0) ||
         (rule[FK_DIRTY] && !same_content))
-        spoil(out, 0xf149f2caf149f2cau); /* -1e30 as f32 */
+        spoil(out, 0xf149f2caf149f2caU); /* -1e30 as f32 */
     if (rule[FK_UNSTEADY])
-        spoil(out, 0x5149f2ca5149f2cau + d->n_launches * 0x0001000100010001u);
+        spoil(out, 0x5149f2ca5149f2caU + d->n_launches * 0x0001000100010001U);
     if (rule[FK_OOB])
         write_out_of_bounds(out);
 }
@@ -415,7 +416,7 @@ int fk_launch(struct fk_device *d, struct fk_module *m, const struct fk_arg *arg
     int rc = fatal_actions(d, m);
     if (rc != FK_OK)
         return rc;
-    uint64_t content = 0xcbf29ce484222325u;
+    uint64_t content = 0xcbf29ce484222325U;
     for (int i = 0; i < n && m->effect.rule[FK_DIRTY]; i++)
         content = hash_bytes(content, outs[i]->data, outs[i]->bytes);
     if (m->n_launches == 0)

@@ -84,7 +84,7 @@ static bool next_conditions(struct cursor *c, struct fk_rule *r)
 static const struct {
     const char *word;
     char follows;
-} ACTIONS[FK_ACTION_COUNT] = {
+} actions[FK_ACTION_COUNT] = {
 #define X(id, word, follows) {word, follows},
     FK_ACTIONS(X)
 #undef X
@@ -94,7 +94,7 @@ static int add_action(struct fk_script *s, struct cursor *c, const char *word,
                       struct fk_rule *rule, char why[FK_TEXT])
 {
     int a = 0;
-    while (a < FK_ACTION_COUNT && strcmp(word, ACTIONS[a].word) != 0)
+    while (a < FK_ACTION_COUNT && strcmp(word, actions[a].word) != 0)
         a++;
     if (a == FK_ACTION_COUNT) {
         (void)snprintf(why, FK_TEXT, "unknown fake action '%s'", word);
@@ -104,13 +104,13 @@ static int add_action(struct fk_script *s, struct cursor *c, const char *word,
     rule->number = NAN;
     bool good = true;
     skip_space(c);
-    if (ACTIONS[a].follows == 'N' || (ACTIONS[a].follows == 'O' && c->p < c->end))
+    if (actions[a].follows == 'N' || (actions[a].follows == 'O' && c->p < c->end))
         good = next_number(c, &rule->number);
-    else if (ACTIONS[a].follows == 'T')
+    else if (actions[a].follows == 'T')
         good = next_text(c, rule->text);
     if (!good) {
         (void)snprintf(why, FK_TEXT, "fake action '%s' needs a %s", word,
-                       ACTIONS[a].follows == 'T' ? "text in quotes" : "number");
+                       actions[a].follows == 'T' ? "text in quotes" : "number");
         return 0;
     }
     if (s->n_rules >= FK_MAX_RULES) {
@@ -154,15 +154,15 @@ static int add_out(struct fk_script *s, struct cursor *c, char why[FK_TEXT])
 /* The part after "// fake:", false when the line has none. */
 static bool find_command(const char *line, size_t n, struct cursor *out)
 {
-    static const char MARK[] = "fake:";
+    static const char mark_text[] = "fake:";
     struct cursor c = {line, line + n};
     skip_space(&c);
     if (c.end - c.p < 2 || c.p[0] != '/' || c.p[1] != '/')
         return false;
     c.p += 2;
     skip_space(&c);
-    size_t mark = sizeof(MARK) - 1;
-    if ((size_t)(c.end - c.p) < mark || memcmp(c.p, MARK, mark) != 0)
+    size_t mark = sizeof(mark_text) - 1;
+    if ((size_t)(c.end - c.p) < mark || memcmp(c.p, mark_text, mark) != 0)
         return false;
     c.p += mark;
     *out = c;
@@ -188,9 +188,8 @@ int fk_script_line(struct fk_script *s, const char *line, size_t n, struct fk_pl
         good = add_factor(s, &c, why);
     } else if (strcmp(word, "out") == 0) {
         good = add_out(s, &c, why);
-    } else if (strcmp(word, "when") != 0) {
-        good = add_action(s, &c, word, &rule, why);
-    } else if (!next_conditions(&c, &rule) || !next_word(&c, word)) {
+    } else if (strcmp(word, "when") == 0 &&
+               (!next_conditions(&c, &rule) || !next_word(&c, word))) {
         (void)snprintf(why, FK_TEXT,
                        "expected '// fake: when NAME=VALUE[,NAME=VALUE..] ACTION'");
         good = 0;

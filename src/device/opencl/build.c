@@ -15,7 +15,7 @@ enum {
     HEADER = 8 + 4 * 4
 };
 
-static const char MAGIC[8] = {'K', 'P', 'C', 'L', 'I', 'M', 'G', '1'};
+static const char magic[8] = {'K', 'P', 'C', 'L', 'I', 'M', 'G', '1'};
 
 /* --- building ------------------------------------------------------------------------------
  */
@@ -164,14 +164,14 @@ static size_t get_u32(const unsigned char *p)
 void kp_cl_image_write(struct kp_buf *image, const struct kp_cl_text *text,
                        struct kp_str binary)
 {
-    static const struct kp_buf NONE;
-    const struct kp_buf *parts[3] = {&NONE, &NONE, &NONE};
+    static const struct kp_buf none;
+    const struct kp_buf *parts[3] = {&none, &none, &none};
     if (!binary.len) {
         parts[0] = &text->source;
         parts[1] = &text->options;
         parts[2] = &text->folder;
     }
-    kp_buf_add(image, MAGIC, sizeof(MAGIC));
+    kp_buf_add(image, magic, sizeof(magic));
     for (int i = 0; i < 3; i++)
         put_u32(image, parts[i]->len);
     put_u32(image, binary.len);
@@ -189,10 +189,10 @@ kopt_status kp_cl_image_read(const void *image, size_t bytes, struct kp_cl_text 
                                 .options = KP_BUF_INIT(PIECE_MAX),
                                 .folder = KP_BUF_INIT(PIECE_MAX)};
     *binary = (struct kp_str){"", 0};
-    bool good = bytes >= HEADER && memcmp(p, MAGIC, sizeof(MAGIC)) == 0;
+    bool good = bytes >= HEADER && memcmp(p, magic, sizeof(magic)) == 0;
     size_t left = good ? bytes - HEADER : 0;
     for (int i = 0; i < 4 && good; i++) {
-        n[i] = get_u32(p + sizeof(MAGIC) + 4 * (size_t)i);
+        n[i] = get_u32(p + sizeof(magic) + 4 * (size_t)i);
         good = n[i] <= PIECE_MAX && n[i] <= left;
         left -= good ? n[i] : 0;
     }

@@ -53,7 +53,7 @@
     X(clWaitForEvents)
 
 struct kp_cl_api {
-#define X(name) __typeof__(name) *name;
+#define X(name) __typeof__(name) *name; /* NOLINT(bugprone-macro-parentheses) */
     KP_CL_SYMBOLS(X)
 #undef X
 };
@@ -209,9 +209,9 @@ kopt_status kp_cl_wait(struct kp_cl_session *s, cl_event event, const char *doin
 
 kopt_status kp_cl_compiler_open(int index, const char *arch, const struct kp_log *log,
                                 struct kp_compiler **out, kopt_error *err);
-void kp_cl_compiler_close(struct kp_compiler *c);
-const char *kp_cl_compiler_version(const struct kp_compiler *c);
-kopt_status kp_cl_compile(struct kp_compiler *c, const struct kp_compile_job *job,
+void kp_cl_compiler_close(struct kp_compiler *base);
+const char *kp_cl_compiler_version(const struct kp_compiler *base);
+kopt_status kp_cl_compile(struct kp_compiler *base, const struct kp_compile_job *job,
                           struct kp_buf *image, struct kp_buf *log_text, kopt_error *err);
 
 #endif

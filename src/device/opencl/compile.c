@@ -209,9 +209,12 @@ static kopt_status compile_group(struct cl_compiler *c, const struct kp_compile_
     struct handshake *h = NULL;
     struct kp_cl_memory *memory = kp_calloc(real->n_args + 1, sizeof(*memory));
     cl_mem *mems = kp_calloc(real->n_args + 1, sizeof(cl_mem));
-    kopt_status st = memory && mems ? KOPT_OK : kp_err_nomem(err);
-    if (st == KOPT_OK)
-        st = dry_buffers(&c->s, real, memory, mems, err);
+    kopt_status st = KOPT_OK;
+    if (!memory || !mems) {
+        st = kp_err_nomem(err);
+        goto done;
+    }
+    st = dry_buffers(&c->s, real, memory, mems, err);
     if (st == KOPT_OK)
         st = kp_cl_set_args(&c->s, k, real, mems, err);
     if (st == KOPT_OK) {
@@ -222,8 +225,9 @@ static kopt_status compile_group(struct cl_compiler *c, const struct kp_compile_
         least_grid(real, l.grid);
         st = launch_held(c, k, &l, h, err);
     }
-    for (size_t i = 0; memory && i < real->n_args; i++)
+    for (size_t i = 0; i < real->n_args; i++)
         kp_cl_memory_free(&c->s, &memory[i]);
+done:
     kp_free(mems);
     kp_free(memory);
     return st;

@@ -50,7 +50,7 @@ static int64_t read_number(const char *path)
         if (*end == 'K')
             v *= 1024;
         else if (*end == 'M')
-            v *= 1024 * 1024;
+            v *= (int64_t)1024 * 1024;
     }
     kp_buf_deinit(&text);
     return v;
@@ -78,13 +78,13 @@ static int64_t last_level_cache(void)
 
 uint64_t kp_cl_host_available(void)
 {
-    static const char KEY[] = "MemAvailable:";
+    static const char key[] = "MemAvailable:";
     struct kp_buf text = KP_BUF_INIT(64 << 10);
     uint64_t kib = 0;
     if (kp_file_read("/proc/meminfo", &text, NULL) == KOPT_OK) {
-        const char *p = strstr(kp_buf_text(&text), KEY);
+        const char *p = strstr(kp_buf_text(&text), key);
         if (p)
-            kib = strtoull(p + sizeof(KEY) - 1, NULL, 10);
+            kib = strtoull(p + sizeof(key) - 1, NULL, 10);
     }
     kp_buf_deinit(&text);
     return kib * 1024;
@@ -107,10 +107,10 @@ static void fill_limits(const struct kp_cl_api *cl, const struct kp_cl_found *f,
     out->l2_bytes = f->type & CL_DEVICE_TYPE_CPU ? last_level_cache() : 0;
     if (out->l2_bytes <= 0)
         out->l2_bytes = number_of(cl, d, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-    static const cl_device_info WIDTHS[] = {WARP_SIZE_NV, WAVEFRONT_WIDTH_AMD,
+    static const cl_device_info widths[] = {WARP_SIZE_NV, WAVEFRONT_WIDTH_AMD,
                                             PREFERRED_GROUP_MULTIPLE};
-    for (size_t i = 0; i < sizeof(WIDTHS) / sizeof(*WIDTHS) && out->warp <= 0; i++)
-        out->warp = number_of(cl, d, WIDTHS[i]);
+    for (size_t i = 0; i < sizeof(widths) / sizeof(*widths) && out->warp <= 0; i++)
+        out->warp = number_of(cl, d, widths[i]);
     if (out->warp <= 0)
         out->warp = 1;
 }
@@ -133,11 +133,11 @@ static void fill_id(const struct kp_cl_api *cl, cl_device_id d, char *out, size_
 /* What images are made for. PoCL says it at the end of the device's version. */
 static void fill_arch(bool pocl, const char *version, const char *name, char *out, size_t size)
 {
-    static const char KEY[] = "HSTR: ";
-    const char *target = pocl ? strstr(version, KEY) : NULL;
+    static const char key[] = "HSTR: ";
+    const char *target = pocl ? strstr(version, key) : NULL;
     char text[2 * TEXT_MAX];
     if (target)
-        (void)snprintf(text, sizeof(text), "%s", target + sizeof(KEY) - 1);
+        (void)snprintf(text, sizeof(text), "%s", target + sizeof(key) - 1);
     else
         (void)snprintf(text, sizeof(text), "%s %s", version, name);
     size_t n = strlen(text);

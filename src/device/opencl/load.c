@@ -9,74 +9,75 @@
 
 enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256, NO_PLATFORM = -1001 };
 
+/* NOLINTNEXTLINE(readability-function-size): two tables */
 void kp_cl_error_name(cl_int rc, char out[64])
 {
     /* cl.h's codes, in its order; the gap between -19 and -30 is its own. */
-    static const char *const RUN_TIME[] = {"SUCCESS",
-                                           "DEVICE_NOT_FOUND",
-                                           "DEVICE_NOT_AVAILABLE",
-                                           "COMPILER_NOT_AVAILABLE",
-                                           "MEM_OBJECT_ALLOCATION_FAILURE",
-                                           "OUT_OF_RESOURCES",
-                                           "OUT_OF_HOST_MEMORY",
-                                           "PROFILING_INFO_NOT_AVAILABLE",
-                                           "MEM_COPY_OVERLAP",
-                                           "IMAGE_FORMAT_MISMATCH",
-                                           "IMAGE_FORMAT_NOT_SUPPORTED",
-                                           "BUILD_PROGRAM_FAILURE",
-                                           "MAP_FAILURE",
-                                           "MISALIGNED_SUB_BUFFER_OFFSET",
-                                           "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
-                                           "COMPILE_PROGRAM_FAILURE",
-                                           "LINKER_NOT_AVAILABLE",
-                                           "LINK_PROGRAM_FAILURE",
-                                           "DEVICE_PARTITION_FAILED",
-                                           "KERNEL_ARG_INFO_NOT_AVAILABLE"};
-    static const char *const INVALID[] = {"VALUE",
-                                          "DEVICE_TYPE",
-                                          "PLATFORM",
-                                          "DEVICE",
-                                          "CONTEXT",
-                                          "QUEUE_PROPERTIES",
-                                          "COMMAND_QUEUE",
-                                          "HOST_PTR",
-                                          "MEM_OBJECT",
-                                          "IMAGE_FORMAT_DESCRIPTOR",
-                                          "IMAGE_SIZE",
-                                          "SAMPLER",
-                                          "BINARY",
-                                          "BUILD_OPTIONS",
-                                          "PROGRAM",
-                                          "PROGRAM_EXECUTABLE",
-                                          "KERNEL_NAME",
-                                          "KERNEL_DEFINITION",
-                                          "KERNEL",
-                                          "ARG_INDEX",
-                                          "ARG_VALUE",
-                                          "ARG_SIZE",
-                                          "KERNEL_ARGS",
-                                          "WORK_DIMENSION",
-                                          "WORK_GROUP_SIZE",
-                                          "WORK_ITEM_SIZE",
-                                          "GLOBAL_OFFSET",
-                                          "EVENT_WAIT_LIST",
-                                          "EVENT",
-                                          "OPERATION",
-                                          "GL_OBJECT",
-                                          "BUFFER_SIZE",
-                                          "MIP_LEVEL",
-                                          "GLOBAL_WORK_SIZE",
-                                          "PROPERTY",
-                                          "IMAGE_DESCRIPTOR",
-                                          "COMPILER_OPTIONS",
-                                          "LINKER_OPTIONS",
-                                          "DEVICE_PARTITION_COUNT"};
+    static const char *const run_time_names[] = {"SUCCESS",
+                                                 "DEVICE_NOT_FOUND",
+                                                 "DEVICE_NOT_AVAILABLE",
+                                                 "COMPILER_NOT_AVAILABLE",
+                                                 "MEM_OBJECT_ALLOCATION_FAILURE",
+                                                 "OUT_OF_RESOURCES",
+                                                 "OUT_OF_HOST_MEMORY",
+                                                 "PROFILING_INFO_NOT_AVAILABLE",
+                                                 "MEM_COPY_OVERLAP",
+                                                 "IMAGE_FORMAT_MISMATCH",
+                                                 "IMAGE_FORMAT_NOT_SUPPORTED",
+                                                 "BUILD_PROGRAM_FAILURE",
+                                                 "MAP_FAILURE",
+                                                 "MISALIGNED_SUB_BUFFER_OFFSET",
+                                                 "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
+                                                 "COMPILE_PROGRAM_FAILURE",
+                                                 "LINKER_NOT_AVAILABLE",
+                                                 "LINK_PROGRAM_FAILURE",
+                                                 "DEVICE_PARTITION_FAILED",
+                                                 "KERNEL_ARG_INFO_NOT_AVAILABLE"};
+    static const char *const invalid_names[] = {"VALUE",
+                                                "DEVICE_TYPE",
+                                                "PLATFORM",
+                                                "DEVICE",
+                                                "CONTEXT",
+                                                "QUEUE_PROPERTIES",
+                                                "COMMAND_QUEUE",
+                                                "HOST_PTR",
+                                                "MEM_OBJECT",
+                                                "IMAGE_FORMAT_DESCRIPTOR",
+                                                "IMAGE_SIZE",
+                                                "SAMPLER",
+                                                "BINARY",
+                                                "BUILD_OPTIONS",
+                                                "PROGRAM",
+                                                "PROGRAM_EXECUTABLE",
+                                                "KERNEL_NAME",
+                                                "KERNEL_DEFINITION",
+                                                "KERNEL",
+                                                "ARG_INDEX",
+                                                "ARG_VALUE",
+                                                "ARG_SIZE",
+                                                "KERNEL_ARGS",
+                                                "WORK_DIMENSION",
+                                                "WORK_GROUP_SIZE",
+                                                "WORK_ITEM_SIZE",
+                                                "GLOBAL_OFFSET",
+                                                "EVENT_WAIT_LIST",
+                                                "EVENT",
+                                                "OPERATION",
+                                                "GL_OBJECT",
+                                                "BUFFER_SIZE",
+                                                "MIP_LEVEL",
+                                                "GLOBAL_WORK_SIZE",
+                                                "PROPERTY",
+                                                "IMAGE_DESCRIPTOR",
+                                                "COMPILER_OPTIONS",
+                                                "LINKER_OPTIONS",
+                                                "DEVICE_PARTITION_COUNT"};
     cl_int run_time = -rc;
     cl_int invalid = CL_INVALID_VALUE - rc;
-    if (run_time >= 0 && (size_t)run_time < sizeof(RUN_TIME) / sizeof(*RUN_TIME))
-        (void)snprintf(out, 64, "CL_%s", RUN_TIME[run_time]);
-    else if (invalid >= 0 && (size_t)invalid < sizeof(INVALID) / sizeof(*INVALID))
-        (void)snprintf(out, 64, "CL_INVALID_%s", INVALID[invalid]);
+    if (run_time >= 0 && (size_t)run_time < sizeof(run_time_names) / sizeof(*run_time_names))
+        (void)snprintf(out, 64, "CL_%s", run_time_names[run_time]);
+    else if (invalid >= 0 && (size_t)invalid < sizeof(invalid_names) / sizeof(*invalid_names))
+        (void)snprintf(out, 64, "CL_INVALID_%s", invalid_names[invalid]);
     else if (rc == NO_PLATFORM)
         (void)snprintf(out, 64, "CL_PLATFORM_NOT_FOUND_KHR");
     else
@@ -204,9 +205,9 @@ static kopt_status find_devices(struct kp_cl_lib *lib, const struct kp_log *log,
 
 kopt_status kp_cl_lib_open(struct kp_cl_lib *lib, const struct kp_log *log, kopt_error *err)
 {
-    static const char *const NAMES[] = {"libOpenCL.so.1", "libOpenCL.so"};
+    static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so"};
     *lib = (struct kp_cl_lib){0};
-    kopt_status st = kp_dl_open(NAMES, 2, "KOPT_OPENCL_LIBRARY", &lib->dl, err);
+    kopt_status st = kp_dl_open(names, 2, "KOPT_OPENCL_LIBRARY", &lib->dl, err);
     if (st == KOPT_EENV)
         kp_err_hint(err, "install OpenCL, for example: apt install pocl-opencl-icd");
     if (st == KOPT_OK)

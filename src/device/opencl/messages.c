@@ -9,7 +9,7 @@
  */
 
 /* What some compilers that heed no #line call the source. */
-static const char *const STAND_INS[] = {"input.cl", "<kernel>", "<source>", "<program source>"};
+static const char *const stand_ins[] = {"input.cl", "<kernel>", "<source>", "<program source>"};
 
 /* The number in front of a colon at the beginning of `s`; 0 = none. */
 static int leading_line(struct kp_str s)
@@ -26,9 +26,9 @@ static int leading_line(struct kp_str s)
  * and line instead. */
 static void add_log_line(struct kp_str line, const char *path, int lead, struct kp_buf *out)
 {
-    for (size_t i = 0; i < sizeof(STAND_INS) / sizeof(*STAND_INS); i++) {
-        size_t n = strlen(STAND_INS[i]);
-        if (!kp_str_starts(line, STAND_INS[i]) || line.len <= n || line.ptr[n] != ':')
+    for (size_t i = 0; i < sizeof(stand_ins) / sizeof(*stand_ins); i++) {
+        size_t n = strlen(stand_ins[i]);
+        if (!kp_str_starts(line, stand_ins[i]) || line.len <= n || line.ptr[n] != ':')
             continue;
         struct kp_str rest = {line.ptr + n + 1, line.len - n - 1};
         int number = leading_line(rest);
@@ -98,19 +98,19 @@ static bool read_place(struct kp_str s, struct place *out)
 static bool read_error(struct kp_str line, struct place *place, struct kp_str *text,
                        bool *has_place)
 {
-    static const char MARK[] = "error: ";
-    const char *mark = memmem(line.ptr, line.len, MARK, sizeof(MARK) - 1);
+    static const char error_mark[] = "error: ";
+    const char *mark = memmem(line.ptr, line.len, error_mark, sizeof(error_mark) - 1);
     if (!mark)
         return false;
     const char *end = line.ptr + line.len;
-    *text = (struct kp_str){mark + sizeof(MARK) - 1, 0};
+    *text = (struct kp_str){mark + sizeof(error_mark) - 1, 0};
     text->len = (size_t)(end - text->ptr);
     if (mark != line.ptr) {
         struct kp_str before =
             kp_str_trim((struct kp_str){line.ptr, (size_t)(mark - line.ptr)});
-        static const char FATAL[] = "fatal";
-        size_t n = sizeof(FATAL) - 1;
-        if (before.len >= n && memcmp(before.ptr + before.len - n, FATAL, n) == 0)
+        static const char fatal_word[] = "fatal";
+        size_t n = sizeof(fatal_word) - 1;
+        if (before.len >= n && memcmp(before.ptr + before.len - n, fatal_word, n) == 0)
             before = kp_str_trim((struct kp_str){before.ptr, before.len - n});
         if (before.len && before.ptr[before.len - 1] == ':')
             before.len--;

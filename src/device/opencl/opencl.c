@@ -250,6 +250,7 @@ static kopt_status load_program(struct kp_cl_session *s, const void *image, size
     return st;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the table */
 static kopt_status cl_module_load(struct kp_device *base, const void *image, size_t bytes,
                                   const char *entry, const struct kp_launch *launch,
                                   struct kp_module **out, kopt_error *err)
@@ -277,14 +278,14 @@ static kopt_status cl_module_load(struct kp_device *base, const void *image, siz
 
 static kopt_status flush_program(struct cl_device *d, kopt_error *err)
 {
-    static const char SOURCE[] = "__kernel void kp_flush(__global uint4 *p)\n"
+    static const char source[] = "__kernel void kp_flush(__global uint4 *p)\n"
                                  "{\n"
                                  "    p[get_global_id(0)] += (uint4)(1);\n"
                                  "}\n";
     struct kp_cl_text text = {.source = KP_BUF_INIT(1024)};
     if (d->flush.program)
         return KOPT_OK;
-    kp_buf_adds(&text.source, SOURCE);
+    kp_buf_adds(&text.source, source);
     kopt_status st = kp_buf_status(&text.source, err);
     if (st == KOPT_OK)
         st = kp_cl_build(&d->s, &text, NULL, &d->flush.program, NULL, err);
@@ -426,7 +427,7 @@ static kopt_status cl_run(struct kp_device *base, struct kp_module *module,
 
 const struct kp_runtime_ops *kp_opencl_ops(void)
 {
-    static const struct kp_runtime_ops OPS = {
+    static const struct kp_runtime_ops ops = {
         .name = "opencl",
         .open = cl_open,
         .close = cl_close,
@@ -449,5 +450,5 @@ const struct kp_runtime_ops *kp_opencl_ops(void)
         .module_unload = cl_module_unload,
         .run = cl_run,
     };
-    return &OPS;
+    return &ops;
 }

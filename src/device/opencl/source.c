@@ -16,7 +16,7 @@
 
 enum { SOURCE_MAX = 64 << 20, OPTIONS_MAX = 64 << 10, FOLDER_MAX = 16 << 10 };
 
-static const char MACROS[] = "<macros>";
+static const char macros_name[] = "<macros>";
 
 void kp_cl_text_deinit(struct kp_cl_text *t)
 {
@@ -32,7 +32,10 @@ static void add_line_mark(struct kp_buf *b, const char *path)
     for (; *path; path++) {
         if (*path == '"' || *path == '\\')
             kp_buf_addc(b, '\\');
-        kp_buf_addc(b, (unsigned char)*path < ' ' ? '?' : *path);
+        if ((unsigned char)*path < ' ')
+            kp_buf_addc(b, '?');
+        else
+            kp_buf_addc(b, *path);
     }
     kp_buf_adds(b, "\"\n");
 }
@@ -91,7 +94,7 @@ static kopt_status add_options(const struct kp_compile_job *job, bool pocl,
     kp_buf_adds(&out->options, "-I. -cl-kernel-arg-info");
     for (size_t i = 0; i < job->n_options && st == KOPT_OK; i++) {
         const char *option = job->options[i];
-        char kind = option[0] == '-' ? option[1] : 0;
+        int kind = option[0] == '-' ? option[1] : 0;
         if (kind != 'D' && kind != 'U' && kind != 'I') {
             st = add_option(&out->options, option, pocl, err);
             continue;
@@ -116,9 +119,9 @@ static kopt_status add_options(const struct kp_compile_job *job, bool pocl,
 
 static void add_source(const struct kp_compile_job *job, struct kp_buf *out)
 {
-    static const char BOM[] = "\xef\xbb\xbf";
+    static const char byte_order_mark[] = "\xef\xbb\xbf";
     struct kp_str text = job->source;
-    if (kp_str_starts(text, BOM)) { /* allowed at the very beginning only */
+    if (kp_str_starts(text, byte_order_mark)) { /* allowed at the very beginning only */
         text.ptr += 3;
         text.len -= 3;
     }
@@ -158,7 +161,7 @@ kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct 
                                .options = KP_BUF_INIT(OPTIONS_MAX),
                                .folder = KP_BUF_INIT(FOLDER_MAX)};
     kopt_status st = add_folder(job->path, &out->folder, err);
-    add_line_mark(&out->source, MACROS);
+    add_line_mark(&out->source, macros_name);
     if (st == KOPT_OK)
         st = add_options(job, pocl, out, err);
     for (size_t i = 0; i < job->n_macros && st == KOPT_OK; i++)
