@@ -188,7 +188,7 @@ static uint64_t improve(struct model *m, uint32_t *order)
 /* The best order of the component's own indices. */
 static void order_component(struct model *m, int attempt, uint32_t *order)
 {
-    uint32_t other[KP_PARAMS_MAX];
+    uint32_t other[KP_PARAMS_MAX] = {0};
     for (uint32_t i = 0; i < m->n; i++)
         order[i] = i;
     if (attempt == 1)
@@ -313,7 +313,7 @@ bool kp_order_choose(const struct kp_order_input *in, int attempt, struct kp_are
 {
     struct kp_varset placed = {{0}};
     struct kp_varset in_rule = {{0}};
-    uint32_t own[KP_PARAMS_MAX];
+    uint32_t own[KP_PARAMS_MAX] = {0};
     size_t n = 0;
     for (size_t r = 0; r < in->atoms->n; r++)
         add_all(&in_rule, &in->atoms->items[r].term->vars);

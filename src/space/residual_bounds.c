@@ -7,18 +7,18 @@
 
 #include <math.h>
 
-static const struct kp_bounds ANYTHING = {-INFINITY, INFINITY};
-static const struct kp_bounds EITHER = {0, 1};
+static const struct kp_bounds anything = {-INFINITY, INFINITY};
+static const struct kp_bounds either = {0, 1};
 
-static const double EXACT = 0x1p53; /* below it, each integer has a double of its own */
+static const double exact = 0x1p53; /* below it, each integer has a double of its own */
 
 static struct kp_bounds outward(double lo, double hi)
 {
     if (isnan(lo) || isnan(hi))
-        return ANYTHING;
-    if (fabs(lo) >= EXACT)
+        return anything;
+    if (fabs(lo) >= exact)
         lo -= fabs(lo) * 0x1p-52;
-    if (fabs(hi) >= EXACT)
+    if (fabs(hi) >= exact)
         hi += fabs(hi) * 0x1p-52;
     return (struct kp_bounds){lo, hi};
 }
@@ -37,7 +37,7 @@ struct kp_bounds kp_bounds_value(struct kp_value v)
 {
     double d = 0;
     if (!kp_value_to_f64(v, &d) || !isfinite(d))
-        return ANYTHING;
+        return anything;
     return v.type == KP_INT ? outward(d, d) : (struct kp_bounds){d, d};
 }
 
@@ -50,7 +50,7 @@ int kp_bounds_truth(struct kp_bounds b)
 
 static struct kp_bounds from_truth(int truth)
 {
-    return truth < 0 ? EITHER : (struct kp_bounds){truth, truth};
+    return truth < 0 ? either : (struct kp_bounds){truth, truth};
 }
 
 static double times(double a, double b)
@@ -66,7 +66,7 @@ static struct kp_bounds corners(double (*f)(double, double), struct kp_bounds a,
     struct kp_bounds r = {v[0], v[0]};
     for (int i = 0; i < 4; i++) {
         if (isnan(v[i]))
-            return ANYTHING;
+            return anything;
         r = hull(r, (struct kp_bounds){v[i], v[i]});
     }
     return r;
@@ -95,7 +95,7 @@ static struct kp_bounds divided(const struct kp_expr *e, struct kp_bounds a, str
                                 unsigned char types)
 {
     if (has_zero(b))
-        return ANYTHING;
+        return anything;
     struct kp_bounds q = corners(quotient, a, b);
     bool whole = types == KP_TYPES_INT;
     if (e->op == KP_OP_FLOORDIV)
@@ -120,38 +120,56 @@ static struct kp_bounds remainder_of(struct kp_bounds a, struct kp_bounds b,
     }
     if (b.hi < 0)
         return (struct kp_bounds){b.lo + less, 0};
-    return ANYTHING;
+    return anything;
 }
 
 /* Only what rules use: a base of at least 1 (or 0) and an exponent of at least 0. */
 static struct kp_bounds power(struct kp_bounds a, struct kp_bounds b)
 {
     if (a.lo < 0 || b.lo < 0)
-        return ANYTHING;
+        return anything;
     double lo = a.lo >= 1 ? pow(a.lo, b.lo) : 0;
     double hi = fmax(1, pow(a.hi, b.hi));
     double slack = 0x1p-40; /* pow() is not monotone to the last bit */
     return outward(lo * (1 - slack), hi * (1 + slack));
 }
 
+/* Is a < b, for every value of each? */
+static int less(struct kp_bounds a, struct kp_bounds b)
+{
+    if (a.hi < b.lo)
+        return 1;
+    return a.lo >= b.hi ? 0 : -1;
+}
+
+static int negated(int truth)
+{
+    return truth < 0 ? truth : !truth;
+}
+
+static int equal(struct kp_bounds a, struct kp_bounds b)
+{
+    if (a.hi < b.lo || b.hi < a.lo)
+        return 0;
+    return a.lo == a.hi && b.lo == b.hi && fabs(a.lo) < exact ? 1 : -1;
+}
+
 static struct kp_bounds compared(const struct kp_expr *e, struct kp_bounds a,
                                  struct kp_bounds b)
 {
-    bool same = a.lo == a.hi && b.lo == b.hi && a.lo == b.lo && fabs(a.lo) < EXACT;
-    bool apart = a.hi < b.lo || b.hi < a.lo;
     switch ((int)e->op) {
     case KP_OP_LT:
-        return from_truth(a.hi < b.lo ? 1 : a.lo >= b.hi ? 0 : -1);
+        return from_truth(less(a, b));
     case KP_OP_LE:
-        return from_truth(a.hi <= b.lo ? 1 : a.lo > b.hi ? 0 : -1);
+        return from_truth(negated(less(b, a)));
     case KP_OP_GT:
-        return from_truth(a.lo > b.hi ? 1 : a.hi <= b.lo ? 0 : -1);
+        return from_truth(less(b, a));
     case KP_OP_GE:
-        return from_truth(a.lo >= b.hi ? 1 : a.hi < b.lo ? 0 : -1);
+        return from_truth(negated(less(a, b)));
     case KP_OP_EQ:
-        return from_truth(same ? 1 : apart ? 0 : -1);
+        return from_truth(equal(a, b));
     default: /* KP_OP_NE */
-        return from_truth(same ? 0 : apart ? 1 : -1);
+        return from_truth(negated(equal(a, b)));
     }
 }
 
@@ -187,7 +205,7 @@ static struct kp_bounds absolute(struct kp_bounds a)
 static struct kp_bounds logarithm(struct kp_bounds a, unsigned char types)
 {
     if (a.lo <= 0)
-        return ANYTHING;
+        return anything;
     if (types == KP_TYPES_INT)
         return (struct kp_bounds){floor(log2(a.lo)) - 1, floor(log2(a.hi)) + 1};
     return (struct kp_bounds){log2(a.lo) - 1, log2(a.hi) + 1}; /* whole or not */
@@ -204,15 +222,15 @@ static struct kp_bounds called(const struct kp_expr *e, const struct kp_bounds *
     case KP_FN_CEILDIV:
         return divided(e, a, args[1], types);
     case KP_FN_ALIGN:
-        return args[1].lo > 0 ? outward(a.lo, a.hi + args[1].hi - 1) : ANYTHING;
+        return args[1].lo > 0 ? outward(a.lo, a.hi + args[1].hi - 1) : anything;
     case KP_FN_LOG2:
         return logarithm(a, types);
     case KP_FN_IS_POW2:
-        return EITHER;
+        return either;
     case KP_FN_ABS:
         return absolute(a);
     case KP_FN_SQRT:
-        return a.lo < 0 ? ANYTHING : (struct kp_bounds){sqrt(a.lo), sqrt(a.hi)};
+        return a.lo < 0 ? anything : (struct kp_bounds){sqrt(a.lo), sqrt(a.hi)};
     case KP_FN_FLOOR:
         return outward(floor(a.lo), floor(a.hi));
     case KP_FN_CEIL:
@@ -222,7 +240,7 @@ static struct kp_bounds called(const struct kp_expr *e, const struct kp_bounds *
     case KP_FN_FLOAT:
         return a;
     }
-    return ANYTHING;
+    return anything;
 }
 
 static struct kp_bounds arithmetic(const struct kp_expr *e, const struct kp_bounds *args,
@@ -254,15 +272,13 @@ struct kp_bounds kp_bounds_of(const struct kp_expr *shape, const struct kp_bound
     case KP_OP_CONST:
         return kp_bounds_value(shape->value);
     case KP_OP_VAR:
-        return ANYTHING;
+        return anything;
     case KP_OP_NEG:
         return (struct kp_bounds){-args[0].hi, -args[0].lo};
     case KP_OP_POS:
         return args[0];
-    case KP_OP_NOT: {
-        int t = kp_bounds_truth(args[0]);
-        return from_truth(t < 0 ? t : !t);
-    }
+    case KP_OP_NOT:
+        return from_truth(negated(kp_bounds_truth(args[0])));
     case KP_OP_AND:
     case KP_OP_OR:
         return logic(shape, args[0], args[1]);
@@ -271,7 +287,7 @@ struct kp_bounds kp_bounds_of(const struct kp_expr *shape, const struct kp_bound
         return t == 1 ? args[1] : t == 0 ? args[2] : hull(args[1], args[2]);
     }
     case KP_OP_IN:
-        return EITHER;
+        return either;
     case KP_OP_CALL:
         return called(shape, args, types);
     case KP_OP_LT:

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double INT_LIMIT = 0x1p62;
+static const double int_limit = 0x1p62;
 
 static double magnitude(const struct kp_term *t)
 {
@@ -50,9 +50,9 @@ static double product_limit(const struct kp_term *t)
 
 enum kp_chain kp_term_chain(const struct kp_term *t)
 {
-    if (is_sum(t) && sum_limit(t) < INT_LIMIT)
+    if (is_sum(t) && sum_limit(t) < int_limit)
         return KP_CHAIN_SUM;
-    if (is_product(t) && product_limit(t) < INT_LIMIT)
+    if (is_product(t) && product_limit(t) < int_limit)
         return KP_CHAIN_PRODUCT;
     return is_extremum(t) ? KP_CHAIN_EXTREMUM : KP_CHAIN_NONE;
 }

@@ -72,8 +72,8 @@ static uint32_t values_of(const struct outlining *in, const struct kp_term *t,
     double range = t->bounds.hi - t->bounds.lo + 1;
     for (uint32_t i = 0; i < children->n; i++)
         log_n += in->o->nodes[children->items[i]].log_n;
-    if (chain && children->n > 1 && log_n > (children->n - 1) * (UNIT / 2))
-        log_n -= (children->n - 1) * (UNIT / 2);
+    uint64_t joined = chain && children->n > 1 ? (uint64_t)(children->n - 1) * (UNIT / 2) : 0;
+    log_n -= log_n > joined ? joined : 0;
     if (t->types == KP_TYPES_BOOL)
         range = 2;
     else if (t->types != KP_TYPES_INT)

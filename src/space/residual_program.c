@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double INT_LIMIT = 0x1p62;
+static const double int_limit = 0x1p62;
 enum { SEARCH_BACK = 256 }; /* nodes looked through for an equal one */
 
 struct kp_cell kp_cell_from(struct kp_value v)
@@ -21,7 +21,7 @@ struct kp_cell kp_cell_from(struct kp_value v)
         c.bits = v.as.b;
         break;
     case KP_STRING:
-        c.bits = (uint64_t)(uintptr_t)v.as.s.ptr;
+        memcpy(&c.bits, &v.as.s.ptr, sizeof(v.as.s.ptr));
         c.len = (uint32_t)v.as.s.len;
         break;
     }
@@ -42,9 +42,8 @@ struct kp_value kp_cell_value(struct kp_cell c)
         v.as.b = c.bits != 0;
         break;
     case KP_STRING:
-        /* The address of a string that a value in the description points to. */
-        v.as.s = (struct kp_str){(const char *)(uintptr_t)c.bits,
-                                 c.len}; /* NOLINT(performance-no-int-to-ptr) */
+        memcpy(&v.as.s.ptr, &c.bits, sizeof(v.as.s.ptr));
+        v.as.s.len = c.len;
         break;
     }
     return v;
@@ -191,7 +190,7 @@ static bool may_reduce(const struct kp_program *p, const struct operands *o, dou
 {
     for (size_t i = 0; i < o->n; i++) {
         struct kp_bounds b = p->nodes[o->items[i].node].bounds;
-        if (!(m * fmax(1, fmax(fabs(b.lo), fabs(b.hi))) < INT_LIMIT))
+        if (!(m * fmax(1, fmax(fabs(b.lo), fabs(b.hi))) < int_limit))
             return false;
     }
     return true;
@@ -283,15 +282,15 @@ static uint32_t lower(struct lowering *l, const struct kp_term *t)
 
 /* ---- what follows from the levels ---- */
 
-static const struct kp_expr ZERO = {.op = KP_OP_CONST, .value = {KP_INT, {.i = 0}}};
+static const struct kp_expr zero = {.op = KP_OP_CONST, .value = {KP_INT, {.i = 0}}};
 
 static bool make_holders(struct kp_program *p)
 {
     p->failing = kp_arena_alloc(p->arena, 2, sizeof(struct kp_expr *));
     if (!p->failing)
         return false;
-    p->failing[0] = &ZERO;
-    p->failing[1] = &ZERO;
+    p->failing[0] = &zero;
+    p->failing[1] = &zero;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         struct kp_rnode *n = &p->nodes[i];
         uint32_t n_args = n->shape.n_args;

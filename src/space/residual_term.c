@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Beyond this a result may not fit into an int64 (2^63), or a float may become infinite. */
-static const double INT_LIMIT = 0x1p62;
-static const double FLOAT_LIMIT = 1e300;
+static const double int_limit = 0x1p62;
+static const double float_limit = 1e300;
 
 static double magnitude(struct kp_bounds b)
 {
@@ -144,15 +144,15 @@ static bool call_may_fail(const struct kp_term *t)
 
 static bool operation_may_fail(const struct kp_term *t)
 {
-    const struct kp_term *b = t->e.n_args > 1 ? kp_term_arg(t, 1) : NULL;
     switch ((int)t->e.op) {
     case KP_OP_DIV:
     case KP_OP_TRUEDIV:
     case KP_OP_FLOORDIV:
     case KP_OP_MOD:
-        return any_string(t) || has_zero(b->bounds);
+        return any_string(t) || has_zero(kp_term_arg(t, 1)->bounds);
     case KP_OP_POW:
-        return any_string(t) || kp_term_arg(t, 0)->bounds.lo < 0 || b->bounds.lo < 0;
+        return any_string(t) || kp_term_arg(t, 0)->bounds.lo < 0 ||
+               kp_term_arg(t, 1)->bounds.lo < 0;
     case KP_OP_LT:
     case KP_OP_LE:
     case KP_OP_GT:
@@ -210,9 +210,9 @@ static void annotate(struct kp_term *t)
             two[i] = kp_term_arg(t, i)->bounds;
         t->bounds = kp_bounds_of(&t->e, two, t->types);
     }
-    double limit = t->types & KP_TYPES_FLOAT ? FLOAT_LIMIT : INT_LIMIT;
+    double limit = t->types & KP_TYPES_FLOAT ? float_limit : int_limit;
     if (t->types & KP_TYPES_INT)
-        limit = INT_LIMIT;
+        limit = int_limit;
     if (is_arithmetic(t) && t->e.n_args && !(magnitude(t->bounds) < limit))
         t->may_fail = true;
 }

@@ -25,12 +25,12 @@ static void different_values_are_counted_as_permutations(void **state)
     (void)state;
     struct made m;
     made_init(&m);
-    add_params(&m, "x", 10, TEN);
+    add_params(&m, "x", 10, ten);
     for (int i = 0; i < 10; i++)
         for (int j = 0; j < i; j++) {
             char rule[64];
             (void)snprintf(rule, sizeof(rule), "x%d != x%d", i, j);
-            made_rule(&m, KOPT, rule);
+            made_rule(&m, kopt_dialect, rule);
         }
     assert_int_equal(count_of(&m), 3628800); /* 10! */
 }
@@ -51,11 +51,11 @@ static void a_sum_over_eighteen_parameters_is_counted(void **state)
         at_most += ways[sum];
     struct made m;
     made_init(&m);
-    add_params(&m, "x", N, TEN);
+    add_params(&m, "x", N, ten);
     add_chain_rule(&m, " + ", N, " <= 90");
     assert_int_equal(count_of(&m), at_most);
     made_init(&m);
-    add_params(&m, "x", N, TEN);
+    add_params(&m, "x", N, ten);
     add_chain_rule(&m, " + ", N, " == 90");
     assert_int_equal(count_of(&m), ways[LIMIT]);
 }
@@ -98,7 +98,7 @@ static void a_product_over_eighteen_parameters_is_counted(void **state)
     (void)state;
     struct made m;
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     add_chain_rule(&m, "*", 18, " <= 1000000000");
     assert_int_equal(count_of(&m), products_up_to(18, 1000000000));
 }
@@ -109,12 +109,12 @@ static void a_chain_of_eighteen_parameters_is_counted(void **state)
     uint64_t ends[11] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* chains by their last value */
     struct made m;
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     for (int i = 0; i < 17; i++) {
         char rule[64];
         uint64_t next[11] = {0};
         (void)snprintf(rule, sizeof(rule), "x%d <= x%d + 2", i, i + 1);
-        made_rule(&m, KOPT, rule);
+        made_rule(&m, kopt_dialect, rule);
         for (int a = 1; a <= 10; a++)
             for (int b = 1; b <= 10; b++)
                 next[b] += a <= b + 2 ? ends[a] : 0;
@@ -137,11 +137,11 @@ static void independent_groups_multiply_whatever_the_order_of_declaration(void *
             for (int c = 1; c <= 10; c++)
                 one += a * b <= 7 * c;
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     for (int g = 0; g < 6; g++) {
         char rule[64];
         (void)snprintf(rule, sizeof(rule), "x%d * x%d <= 7 * x%d", g, g + 6, g + 12);
-        made_rule(&m, KOPT, rule);
+        made_rule(&m, kopt_dialect, rule);
         all *= one;
     }
     assert_int_equal(count_of(&m), all);
@@ -166,11 +166,11 @@ static void sums_of_products_keep_only_the_running_sum(void **state)
     struct made m;
     struct kp_buf b = KP_BUF_INIT(1 << 12);
     made_init(&m);
-    add_params(&m, "x", 2 * N, TEN);
+    add_params(&m, "x", 2 * N, ten);
     for (int i = 0; i < N; i++)
         kp_buf_addf(&b, "%sx%d*x%d", i ? " + " : "", i, i + N);
     kp_buf_addf(&b, " <= %d", LIMIT);
-    made_rule(&m, KOPT, kp_buf_text(&b));
+    made_rule(&m, kopt_dialect, kp_buf_text(&b));
     kp_buf_deinit(&b);
     assert_int_equal(count_of(&m), total);
 }
@@ -182,8 +182,8 @@ static void integers_that_no_double_holds_are_compared_exactly(void **state)
     made_init(&m);
     made_param(&m, "a", "{9007199254740992,9007199254740993,9007199254740994}");
     made_param(&m, "b", "{9007199254740992,9007199254740993,9007199254740994}");
-    made_rule(&m, KOPT, "a >= b");
-    made_rule(&m, KOPT, "a != b + 1");
+    made_rule(&m, kopt_dialect, "a >= b");
+    made_rule(&m, kopt_dialect, "a != b + 1");
     assert_int_equal(count_of(&m), 4);
 }
 
@@ -196,7 +196,7 @@ static void partial_products_that_overflow_are_errors_as_written(void **state)
     made_param(&m, "b", "{1,4}");
     made_param(&m, "c", "{0,1}");
     /* (a*b)*c fails for a = 2^62, b = 4 although c may be 0. */
-    made_rule(&m, KOPT, "a * b * c >= 0");
+    made_rule(&m, kopt_dialect, "a * b * c >= 0");
     assert_int_equal(count_of(&m), 6);
 }
 
@@ -206,13 +206,13 @@ static void a_remainder_of_a_long_product_needs_few_states(void **state)
     struct made m;
     struct kp_space_stats stats;
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     struct kp_buf b = KP_BUF_INIT(1 << 12);
     kp_buf_adds(&b, "(");
     for (int i = 0; i < 18; i++)
         kp_buf_addf(&b, "%sx%d", i ? "*" : "", i);
     kp_buf_adds(&b, ") % 32 == 0");
-    made_rule(&m, KOPT, kp_buf_text(&b));
+    made_rule(&m, kopt_dialect, kp_buf_text(&b));
     kp_buf_deinit(&b);
     struct kp_space *s = made_space(&m);
     kp_space_stats(s, &stats);
@@ -253,9 +253,9 @@ static void samples_are_uniform_over_the_valid_configurations(void **state)
     made_param(&m, "b", "{1,2,3,4,5}");
     made_param(&m, "c", "{true,false}");
     made_param(&m, "d", "{0,1,2,3}");
-    made_rule(&m, KOPT, "a * b <= 40");
-    made_rule(&m, KOPT, "c || a % 4 == 0");
-    made_rule(&m, KOPT, "d == 0 || b % d != 1");
+    made_rule(&m, kopt_dialect, "a * b <= 40");
+    made_rule(&m, kopt_dialect, "c || a % 4 == 0");
+    made_rule(&m, kopt_dialect, "d == 0 || b % d != 1");
     struct kp_space *s = made_space(&m);
     uint64_t n = kp_space_count(s);
     assert_true(n > 50 && n < 512);
@@ -282,7 +282,7 @@ static void samples_of_a_huge_space_follow_its_counts(void **state)
     uint64_t seen[10] = {0};
     uint64_t share[10] = {0};
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     add_chain_rule(&m, " + ", 18, " <= 80");
     struct kp_space *s = made_space(&m);
     uint32_t first = kp_space_order(s)[0];
@@ -320,8 +320,8 @@ static void an_error_makes_a_configuration_invalid_and_says_why(void **state)
     made_init(&m);
     made_param(&m, "a", "{0,1,2}");
     made_param(&m, "b", "{6,7}");
-    made_rule(&m, KOPT, "a < 3");
-    made_rule(&m, KOPT, "b % a == 0");
+    made_rule(&m, kopt_dialect, "a < 3");
+    made_rule(&m, kopt_dialect, "b % a == 0");
     struct kp_space *s = made_space(&m);
     assert_int_equal(kp_space_count(s), 3);
     assert_false(kp_space_valid(s, (const uint32_t[]){0, 0}, &hit));
@@ -346,11 +346,11 @@ static void an_empty_space_names_the_rule_that_took_the_last(void **state)
     size_t last = 0;
     kopt_error err;
     made_init(&m);
-    add_params(&m, "x", 20, TEN);
-    made_rule(&m, KOPT, "x0 > 1");
-    made_rule(&m, KOPT, "x1 + x2 > 15");
-    made_rule(&m, KOPT, "x0 * 2 < x2 && x2 < 5");
-    made_rule(&m, KOPT, "x3 > 0");
+    add_params(&m, "x", 20, ten);
+    made_rule(&m, kopt_dialect, "x0 > 1");
+    made_rule(&m, kopt_dialect, "x1 + x2 > 15");
+    made_rule(&m, kopt_dialect, "x0 * 2 < x2 && x2 < 5");
+    made_rule(&m, kopt_dialect, "x3 > 0");
     struct kp_space *s = made_space(&m);
     assert_int_equal(kp_space_count(s), 0);
     assert_int_equal(kp_space_explain(s, effects, &last, &err), KOPT_OK);
@@ -398,11 +398,11 @@ static void the_order_depends_on_the_description_alone(void **state)
     (void)state;
     struct made m;
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     for (int i = 0; i < 9; i++) {
         char rule[64];
         (void)snprintf(rule, sizeof(rule), "x%d * x%d <= x%d + 30", i, 17 - i, (i * 5) % 18);
-        made_rule(&m, KOPT, rule);
+        made_rule(&m, kopt_dialect, rule);
     }
     struct kp_space *a = made_space(&m);
     struct kp_space *b = made_space(&m);

@@ -121,8 +121,8 @@ static inline bool made_next(const struct made *m, const uint32_t *order, uint32
     return false;
 }
 
-static const enum kp_dialect KOPT = KP_DIALECT_KOPT;
-static const enum kp_dialect PYTHON = KP_DIALECT_PYTHON;
+static const enum kp_dialect kopt_dialect = KP_DIALECT_KOPT;
+static const enum kp_dialect python_dialect = KP_DIALECT_PYTHON;
 
 static inline void add_params(struct made *m, const char *prefix, int n, const char *list)
 {
@@ -140,10 +140,10 @@ static inline void add_chain_rule(struct made *m, const char *op, int n, const c
     for (int i = 0; i < n; i++)
         kp_buf_addf(&b, "%sx%d", i ? op : "", i);
     kp_buf_adds(&b, tail);
-    made_rule(m, PYTHON, kp_buf_text(&b));
+    made_rule(m, python_dialect, kp_buf_text(&b));
     kp_buf_deinit(&b);
 }
 
-static const char *const TEN = "{1,2,3,4,5,6,7,8,9,10}";
+static const char *const ten = "{1,2,3,4,5,6,7,8,9,10}";
 
 #endif

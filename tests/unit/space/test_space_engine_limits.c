@@ -52,19 +52,19 @@ static void a_space_with_more_than_64_bits_of_configurations_is_refused(void **s
     struct kp_space *s = NULL;
     kopt_error err = {0};
     made_init(&m);
-    add_params(&m, "x", 20, TEN);
+    add_params(&m, "x", 20, ten);
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_ERANGE);
     assert_null(s);
     assert_non_null(strstr(err.message, "2^64-1"));
-    made_rule(&m, KOPT, "x0 <= x1");
+    made_rule(&m, kopt_dialect, "x0 <= x1");
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_ERANGE);
     /* As many candidates, but few of them valid; and none of them valid. */
-    made_rule(&m, KOPT, "x2 == x3 && x4 == x5 && x6 == x7");
+    made_rule(&m, kopt_dialect, "x2 == x3 && x4 == x5 && x6 == x7");
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_OK);
     assert_int_equal(kp_space_count(s), 55000000000000000U);
     assert_float_equal(kp_space_cartesian(s), 1e20, 1e6);
     kp_space_free(s);
-    made_rule(&m, KOPT, "x19 == 11");
+    made_rule(&m, kopt_dialect, "x19 == 11");
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_OK);
     assert_int_equal(kp_space_count(s), 0);
     kp_space_free(s);
@@ -78,9 +78,9 @@ static void a_space_over_its_memory_names_the_rule(void **state)
     struct kp_space *s = NULL;
     kopt_error err = {0};
     made_init(&m);
-    add_params(&m, "x", 9, TEN);
-    made_rule(&m, KOPT, "x0 <= x1");
-    made_rule(&m, KOPT,
+    add_params(&m, "x", 9, ten);
+    made_rule(&m, kopt_dialect, "x0 <= x1");
+    made_rule(&m, kopt_dialect,
               "(x0*7919 + x1*104729 + x2*15485863 + x3*32452843 + x4*49979687 + x5*67867967 + "
               "x6*86028121 + x7*982451653 + x8*3001) % 1000003 == 17");
     m.desc.max_bytes = (size_t)1 << 20;
@@ -104,7 +104,7 @@ static void what_a_description_may_not_be_is_refused(void **state)
     made_init(&m);
     made_param(&m, "a", "{1,2}");
     (void)made_name(&m, "nobody");
-    made_rule(&m, KOPT, "a < nobody");
+    made_rule(&m, kopt_dialect, "a < nobody");
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_EUSAGE);
     assert_non_null(strstr(err.message, "a < nobody"));
     assert_int_equal(kp_space_new(&m.desc, &s, NULL), KOPT_EUSAGE);
@@ -135,7 +135,7 @@ static void a_space_without_parameters_has_one_configuration_or_none(void **stat
     assert_false(kp_space_iter_next(&it, config));
     assert_true(kp_space_completable(s, config, (const unsigned char *)""));
     kp_space_free(s);
-    made_rule(&m, KOPT, "N > 4");
+    made_rule(&m, kopt_dialect, "N > 4");
     s = made_space(&m);
     assert_int_equal(kp_space_count(s), 0);
     assert_false(kp_space_repair(s, config));
@@ -149,14 +149,14 @@ static void make_mixed(struct made *m)
 {
     made_init(m);
     made_fixed(m, "N", kp_int(40));
-    add_params(m, "x", 6, TEN);
+    add_params(m, "x", 6, ten);
     made_param(m, "layout", "{\"row\",\"col\"}");
     made_param(m, "s", "{0.5,1.5}");
-    made_rule(m, KOPT, "x0 * x1 * x2 <= N");
-    made_rule(m, KOPT, "layout == \"row\" || x3 % x4 == 0");
-    made_rule(m, KOPT, "!(x4 > 5 || x5 < 3)");
-    made_rule(m, PYTHON, "x5 * s <= x0 or N / x5 > 3");
-    made_rule(m, KOPT, "max(x0, x3, x5) - min(x1, x2) <= 8");
+    made_rule(m, kopt_dialect, "x0 * x1 * x2 <= N");
+    made_rule(m, kopt_dialect, "layout == \"row\" || x3 % x4 == 0");
+    made_rule(m, kopt_dialect, "!(x4 > 5 || x5 < 3)");
+    made_rule(m, python_dialect, "x5 * s <= x0 or N / x5 > 3");
+    made_rule(m, kopt_dialect, "max(x0, x3, x5) - min(x1, x2) <= 8");
 }
 
 static void every_failing_allocation_is_clean(void **state)
@@ -230,7 +230,7 @@ static void a_large_diagram_is_searched_with_and_without_memory(void **state)
     unsigned char allowed[10];
     unsigned char again[10];
     made_init(&m);
-    add_params(&m, "x", 18, TEN);
+    add_params(&m, "x", 18, ten);
     add_chain_rule(&m, "*", 18, " <= 1000000000");
     add_chain_rule(&m, " + ", 18, " >= 60");
     struct kp_space *s = made_space(&m);

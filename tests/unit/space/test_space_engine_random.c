@@ -34,7 +34,7 @@ static const char *pick(struct kp_rng *r, const char *const *words, size_t n)
 }
 #define PICK(r, words) pick(r, words, sizeof(words) / sizeof((words)[0]))
 
-static const char *const LISTS[] = {
+static const char *const lists[] = {
     "{1,2,4,8}",
     "{1,2,3,4,5,6,7,8,9,10}",
     "{1,2,3,4,5}",
@@ -66,7 +66,7 @@ static void write_expr(struct writer *w, int depth);
 
 static void write_atom(struct writer *w)
 {
-    static const char *const CONSTANTS[] = {"0",       "1",
+    static const char *const constants[] = {"0",       "1",
                                             "2",       "3",
                                             "4",       "6",
                                             "8",       "10",
@@ -80,9 +80,10 @@ static void write_atom(struct writer *w)
     if (below(w->rng, 10) < 7)
         kp_buf_addf(&w->out, "p%d", (int)below(w->rng, w->n_params));
     else
-        kp_buf_adds(&w->out, PICK(w->rng, CONSTANTS));
+        kp_buf_adds(&w->out, PICK(w->rng, constants));
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is given */
 static void write_binary(struct writer *w, int depth, const char *op)
 {
     kp_buf_addc(&w->out, '(');
@@ -92,26 +93,28 @@ static void write_binary(struct writer *w, int depth, const char *op)
     kp_buf_addc(&w->out, ')');
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is given */
 static void write_call(struct writer *w, int depth)
 {
-    static const char *const ONE[] = {"log2", "is_pow2", "abs",   "sqrt", "floor",
+    static const char *const one[] = {"log2", "is_pow2", "abs",   "sqrt", "floor",
                                       "ceil", "int",     "float", "abs",  "int"};
-    static const char *const TWO[] = {"min", "max", "ceildiv", "align", "min", "max"};
-    bool two = below(w->rng, 2) == 0;
-    const char *name = two ? PICK(w->rng, TWO) : PICK(w->rng, ONE);
+    static const char *const two[] = {"min", "max", "ceildiv", "align", "min", "max"};
+    bool pair = below(w->rng, 2) == 0;
+    const char *name = pair ? PICK(w->rng, two) : PICK(w->rng, one);
     kp_buf_addf(&w->out, "%s(", name);
     write_expr(w, depth - 1);
-    if (two) {
+    if (pair) {
         kp_buf_adds(&w->out, ", ");
         write_expr(w, depth - 1);
     }
-    if (two && name[0] == 'm' && below(w->rng, 3) == 0) {
+    if (pair && name[0] == 'm' && below(w->rng, 3) == 0) {
         kp_buf_adds(&w->out, ", ");
         write_expr(w, depth - 1);
     }
     kp_buf_addc(&w->out, ')');
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is given */
 static void write_logic(struct writer *w, int depth)
 {
     switch (below(w->rng, 6)) {
@@ -140,6 +143,7 @@ static void write_logic(struct writer *w, int depth)
     }
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is given */
 static void write_in(struct writer *w, int depth)
 {
     kp_buf_addc(&w->out, '(');
@@ -151,20 +155,21 @@ static void write_in(struct writer *w, int depth)
     kp_buf_adds(&w->out, "})");
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is given */
 static void write_expr(struct writer *w, int depth)
 {
-    static const char *const SUMS[] = {"+", "-", "*", "+", "*"};
-    static const char *const DIVISIONS[] = {"/", "//", "%", "%"};
-    static const char *const COMPARISONS[] = {"<", "<=", ">", ">=", "==", "!="};
+    static const char *const sums[] = {"+", "-", "*", "+", "*"};
+    static const char *const divisions[] = {"/", "//", "%", "%"};
+    static const char *const comparisons[] = {"<", "<=", ">", ">=", "==", "!="};
     uint64_t kind = below(w->rng, 20);
     if (depth <= 0 || kind < 4)
         write_atom(w);
     else if (kind < 9)
-        write_binary(w, depth, PICK(w->rng, SUMS));
+        write_binary(w, depth, PICK(w->rng, sums));
     else if (kind < 11)
-        write_binary(w, depth, PICK(w->rng, DIVISIONS));
+        write_binary(w, depth, PICK(w->rng, divisions));
     else if (kind < 14)
-        write_binary(w, depth, PICK(w->rng, COMPARISONS));
+        write_binary(w, depth, PICK(w->rng, comparisons));
     else if (kind < 17)
         write_logic(w, depth);
     else if (kind < 18)
@@ -178,7 +183,7 @@ static void write_expr(struct writer *w, int depth)
 /* What rules mostly look like: a comparison of sums of products. */
 static void write_usual(struct writer *w)
 {
-    static const char *const LIMITS[] = {"<= 16", "<= 64",    "< 10", ">= 8", "> 3",
+    static const char *const limits[] = {"<= 16", "<= 64",    "< 10", ">= 8", "> 3",
                                          "== 12", "% 3 == 0", "<= N", "!= 4", "// 2 > 3"};
     uint64_t n = 1 + below(w->rng, 3);
     kp_buf_addc(&w->out, '(');
@@ -188,7 +193,7 @@ static void write_usual(struct writer *w)
         for (uint64_t k = 0; k < factors; k++)
             kp_buf_addf(&w->out, "%sp%d", k ? "*" : "", (int)below(w->rng, w->n_params));
     }
-    kp_buf_addf(&w->out, ") %s", PICK(w->rng, LIMITS));
+    kp_buf_addf(&w->out, ") %s", PICK(w->rng, limits));
 }
 
 static void write_guarded(struct writer *w)
@@ -203,14 +208,14 @@ static void write_guarded(struct writer *w)
 
 static void write_rule(struct writer *w)
 {
-    static const char *const COMPARISONS[] = {"<", "<=", ">", ">=", "==", "!="};
+    static const char *const comparisons[] = {"<", "<=", ">", ">=", "==", "!="};
     uint64_t kind = below(w->rng, 10);
     if (kind < 5)
         write_usual(w);
     else if (kind < 6)
         write_guarded(w);
     else if (kind < 8)
-        write_binary(w, 1 + (int)below(w->rng, 4), PICK(w->rng, COMPARISONS));
+        write_binary(w, 1 + (int)below(w->rng, 4), PICK(w->rng, comparisons));
     else
         write_expr(w, 1 + (int)below(w->rng, 4));
 }
@@ -239,8 +244,8 @@ static void brute_init(struct brute *b, uint64_t seed)
     for (size_t i = 0; i < b->n; i++) {
         (void)snprintf(name, sizeof(name), "p%zu", i);
         /* Mostly integers: strings make most rules fail. */
-        size_t n_lists = sizeof(LISTS) / sizeof(LISTS[0]);
-        const char *list = LISTS[below(&b->rng, below(&b->rng, 3) ? 8 : n_lists)];
+        size_t n_lists = sizeof(lists) / sizeof(lists[0]);
+        const char *list = lists[below(&b->rng, below(&b->rng, 3) ? 8 : n_lists)];
         made_param(&b->m, name, list);
         b->n_points *= b->m.params[i].n_values;
         if (b->n_points > MAX_POINTS)
