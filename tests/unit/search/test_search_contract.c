@@ -136,7 +136,7 @@ static void a_space_with_rules_is_visited_to_the_last(void **state)
                                        NULL};
     struct text_space t;
     text_space_open(&t, text);
-    assert_in_range(kp_space_count(t.space), 100, 400);
+    assert_in_range(kp_space_count(t.space), 60, 200);
     exhaust(&t, 0, 1);
     exhaust(&t, 50, 16);
     text_space_close(&t);
@@ -218,9 +218,9 @@ static void the_first_configuration_comes_first_and_once(void **state)
         struct kp_search *s = NULL;
         struct kp_search_options o = {.seed = 1, .window = 4, .first = first};
         assert_int_equal(kp_search_new(list[k].name, t.space, &o, &s, NULL), KOPT_OK);
-        assert_int_equal(run(s, t.space, 4, cost_of, 300, ranks), 300);
+        assert_int_equal(run(s, t.space, 4, cost_of, 100, ranks), 100);
         assert_true(ranks[0] == want);
-        assert_no_repeats(ranks, 300);
+        assert_no_repeats(ranks, 100);
         kp_search_free(s);
         o.first = invalid; /* is passed over */
         assert_int_equal(kp_search_new(list[k].name, t.space, &o, &s, NULL), KOPT_OK);
@@ -233,24 +233,24 @@ static void the_first_configuration_comes_first_and_once(void **state)
 static void the_same_seed_repeats_a_run_and_another_does_not(void **state)
 {
     (void)state;
-    static const uint32_t windows[] = {1, 7, 256};
-    uint64_t a[300];
-    uint64_t b[300];
-    uint64_t c[300];
+    static const uint32_t windows[] = {1, 7, 40};
+    uint64_t a[100];
+    uint64_t b[100];
+    uint64_t c[100];
     size_t n = 0;
     const struct kp_strategy *list = kp_search_list(&n);
     struct text_space t;
     text_space_open(&t, plain);
     for (size_t k = 0; k < 3 * n; k++) {
         uint32_t window = windows[k % 3];
-        struct kp_search *s = search_of(list[k / 3].name, &t, 1, 300, window);
-        assert_int_equal(run(s, t.space, window, cost_of, 300, a), 300);
+        struct kp_search *s = search_of(list[k / 3].name, &t, 1, 100, window);
+        assert_int_equal(run(s, t.space, window, cost_of, 100, a), 100);
         kp_search_free(s);
-        s = search_of(list[k / 3].name, &t, 1, 300, window);
-        assert_int_equal(run(s, t.space, window, cost_of, 300, b), 300);
+        s = search_of(list[k / 3].name, &t, 1, 100, window);
+        assert_int_equal(run(s, t.space, window, cost_of, 100, b), 100);
         kp_search_free(s);
-        s = search_of(list[k / 3].name, &t, 2, 300, window);
-        assert_int_equal(run(s, t.space, window, cost_of, 300, c), 300);
+        s = search_of(list[k / 3].name, &t, 2, 100, window);
+        assert_int_equal(run(s, t.space, window, cost_of, 100, c), 100);
         kp_search_free(s);
         assert_memory_equal(a, b, sizeof(a));
         assert_memory_not_equal(a, c, sizeof(a));
@@ -262,7 +262,7 @@ static void the_same_seed_repeats_a_run_and_another_does_not(void **state)
 static void a_run_does_not_depend_on_when_results_are_told(void **state)
 {
     (void)state;
-    uint64_t late[200];
+    uint64_t late[100];
     struct kp_rng rng;
     kp_rng_init(&rng, 8);
     size_t n = 0;
@@ -270,13 +270,13 @@ static void a_run_does_not_depend_on_when_results_are_told(void **state)
     struct text_space t;
     text_space_open(&t, plain);
     for (size_t k = 0; k < n; k++) {
-        struct kp_search *s = search_of(list[k].name, &t, 3, 200, 10);
-        assert_int_equal(run(s, t.space, 10, cost_of, 200, late), 200);
+        struct kp_search *s = search_of(list[k].name, &t, 3, 100, 10);
+        assert_int_equal(run(s, t.space, 10, cost_of, 100, late), 100);
         kp_search_free(s);
-        s = search_of(list[k].name, &t, 3, 200, 10);
+        s = search_of(list[k].name, &t, 3, 100, 10);
         size_t asked = 0;
         size_t told = 0;
-        while (asked < 200) {
+        while (asked < 100) {
             uint32_t config[3];
             uint64_t rank = 0;
             bool waiting = false;
@@ -385,7 +385,7 @@ static void no_memory_is_an_error_at_the_start_and_none_later(void **state)
 {
     (void)state;
     static const uint32_t first[] = {0, 0, 0};
-    uint64_t ranks[300];
+    uint64_t ranks[80];
     size_t n = 0;
     const struct kp_strategy *list = kp_search_list(&n);
     struct text_space t;
@@ -402,13 +402,13 @@ static void no_memory_is_an_error_at_the_start_and_none_later(void **state)
             assert_true(st == KOPT_OK || st == KOPT_ENOMEM);
             assert_int_equal(s != NULL, st == KOPT_OK);
         }
-        for (long fail = 1; fail <= 6; fail++) {
+        for (long fail = 1; fail <= 4; fail++) {
             kp_search_free(s);
             s = search_of(list[k].name, &t, 1, 0, 3);
             kp_alloc_fail_at(fail);
-            assert_int_equal(run(s, t.space, 3, cost_of, 300, ranks), 300);
+            assert_int_equal(run(s, t.space, 3, cost_of, 80, ranks), 80);
             kp_alloc_fail_at(0);
-            assert_no_repeats(ranks, 300);
+            assert_no_repeats(ranks, 80);
         }
         kp_search_free(s);
     }
