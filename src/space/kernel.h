@@ -85,7 +85,7 @@ struct kp_reference {
 
 struct kp_metric {
     const char *name;
-    const struct kp_expr *expr; /* names: problem, parameters, lets, time_ns, bytes.. */
+    const struct kp_expr *expr; /* names: problem, device, parameters, lets, time_ns */
     bool maximise;              /* of no effect on the search unless it is the objective */
     int line;
 };
@@ -144,7 +144,7 @@ struct kp_kernel {
  * KOPT_ENOMEM. */
 kopt_status kp_kernel_load(const char *path, bool need_source, struct kp_kernel **out,
                            kopt_error *err);
-/* The same from memory; `text` is copied. */
+/* The same from memory; `text` is copied. The kernel file of a T1 text is not read. */
 kopt_status kp_kernel_parse(const char *path, struct kp_str text, struct kp_kernel **out,
                             kopt_error *err);
 void kp_kernel_free(struct kp_kernel *k);
@@ -167,9 +167,10 @@ struct kp_bound {
 };
 
 /* `problem`: "M=512" texts, each a name of the kernel's problem with an integer of at least 1,
- * or a parameter with one of its values ("BM=64", "BM=32,64"), which narrows the space. Errors:
- * KOPT_EUSAGE (missing, unknown, repeated or non-positive; the hint lists the names), as
- * kp_space_new(). */
+ * or a parameter with one of its values ("BM=64", "BM=32,64"), which narrows the space.
+ * `limits` NULL: no device; nothing is bounded.
+ * Errors: KOPT_EUSAGE (missing, unknown, repeated or non-positive; the hint lists the names),
+ * as kp_space_new(). */
 kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
                            size_t n_problem, const struct kp_limits *limits,
                            struct kp_bound **out, kopt_error *err);

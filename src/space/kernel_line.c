@@ -69,7 +69,7 @@ kopt_status kp_line_name(struct kp_line *l, const char *want, struct kp_str *out
 {
     struct kp_token t = kp_line_peek(l);
     *out = kp_line_text(l, t);
-    if (t.kind != KP_TOK_NAME)
+    if (t.kind != KP_TOK_NAME || memchr(out->ptr, '.', out->len))
         return kp_line_unexpected(l, want);
     l->pos = t.end;
     return KOPT_OK;
@@ -268,9 +268,6 @@ static kopt_status directive_prefix(struct kp_line *l)
 {
     struct kp_str name;
     kopt_status st = kp_line_name(l, "the beginning of macro names", &name);
-    if (st == KOPT_OK && memchr(name.ptr, '.', name.len))
-        st = kp_piece_fail(l->b, &l->whole, (size_t)(name.ptr - l->whole.text.ptr),
-                           "a macro's name has no point in it");
     return st == KOPT_OK ? kp_builder_text(l->b, name, &l->b->k->macro_prefix) : st;
 }
 
