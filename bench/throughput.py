@@ -42,8 +42,10 @@ def run_kopt(kopt, a, problem, seed, strategy):
 
 def run_peer(python, a, space_path, seed, strategy):
     out = subprocess.run([python, ROOT / "bench/peers/kernel_tuner_run.py", a.kernel, space_path, str(a.seconds),
-                          str(seed), strategy], check=True, capture_output=True, text=True, env={**os.environ}).stdout
-    return json.loads(out.splitlines()[-1])
+                          str(seed), strategy], capture_output=True, text=True)
+    if out.returncode != 0:
+        sys.exit(out.stderr)
+    return json.loads(out.stdout.splitlines()[-1])
 
 
 def spread(values):

@@ -34,6 +34,23 @@ def to_python(expr):
     return re.sub(r"(?<!/)/(?!/)", "//", expr)
 
 
+def rule_to_python(expr):
+    """As to_python, but c ? a : b as a disjunction: Kernel Tuner takes rules apart at brackets."""
+    m = re.match(r"^(.*?)\?(.*)$", expr, re.S)
+    if not m:
+        return to_python(expr)
+    cond, (then, other) = to_python(m[1]), split_colon(m[2])
+    return f"(({cond}) and ({rule_to_python(then)})) or ((not ({cond})) and ({rule_to_python(other)}))"
+
+
+def constant(python):
+    """The number where an expression has no parameters in it, else the text in brackets."""
+    try:
+        return str(int(eval(python, {"min": min, "max": max}, {})))
+    except NameError:
+        return f"({python})"
+
+
 def split_colon(text):
     depth = 0
     for i, c in enumerate(text):
@@ -63,9 +80,11 @@ def main():
     lets = {}
     for line in pragmas(source, "let"):
         name, expr = (s.strip() for s in line.split("=", 1))
-        lets[name] = "(" + substitute(to_python(expr), {**names, **lets}) + ")"
+        lets[name] = constant(substitute(to_python(expr), {**names, **lets}))
     names |= lets
-    rules = [substitute(to_python(r["rule"]), names) for r in space["rules"]]
+    rules = [substitute(rule_to_python(r["rule"]), names) for r in space["rules"]]
+    # A rule without parameters holds for all or for none.
+    rules = [r for r in rules if any(re.search(r"\b%s\b" % p["name"], r) for p in space["parameters"])]
     params = {p["name"]: list(p["values"]) for p in space["parameters"]}
 
     block = pragmas(source, "block")[0].split()
@@ -83,7 +102,8 @@ def main():
         for c in combos:
             values.add(int(eval(python, {}, c)))
         params[name] = sorted(v for v in values if v > 0)
-        rules.append(f"{name} == {python}")
+        # Written as a difference: Kernel Tuner 1.5.0 finds no solution of name == (a // b) * (c // d).
+        rules.append(f"{name} - ({python}) == 0")
         block_names.append(name)
 
     M, N, K = problem["M"], problem["N"], problem["K"]
@@ -113,6 +133,12 @@ def main():
             options["smem_args"] = dict(size=lambda p: int(eval(expr, {"min": min, "max": max}, dict(p))))
         options["compiler_options"] = ["--std=c++17"]
 
+    from kernel_tuner.searchspace import Searchspace
+    size = Searchspace(params, rules, int(space["limits"]["max_threads"]), block_size_names=block_names).size
+    if size != space["valid"]:
+        sys.exit(f"Kernel Tuner sees {size} valid configurations, kopt {space['valid']}")
+    if "--space" in sys.argv:  # needs no device
+        return
     np.random.seed(seed)
     import random
     random.seed(seed)

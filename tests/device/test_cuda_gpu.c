@@ -371,14 +371,17 @@ static void all_of_shared_memory_can_be_used(void **state)
 
 static void too_many_registers_are_refused(void **state)
 {
-    /* 96 values that are all alive over a barrier */
+    /* 96 values that are all alive around a loop */
     struct kp_module *m = build(
-        "__global__ void many(float *a) { float x[96];\n"
+        "__global__ void many(float *a, int n) { float x[96];\n"
         "#pragma unroll\n"
         "  for (int i = 0; i < 96; i++) x[i] = a[i * 1024 + threadIdx.x];\n"
-        "  __syncthreads();\n"
+        "  for (int k = 0; k < n; k++) {\n"
         "#pragma unroll\n"
-        "  for (int i = 0; i < 96; i++) a[i * 1024 + threadIdx.x] = x[i] * x[95 - i]; }\n",
+        "    for (int i = 0; i < 96; i++) x[i] = x[i] * x[(i + 17) % 96] + 1;\n"
+        "  }\n"
+        "#pragma unroll\n"
+        "  for (int i = 0; i < 96; i++) a[i * 1024 + threadIdx.x] = x[i]; }\n",
         "many");
     const struct kp_module_info *info = kp_module_get_info(m);
     double t;
@@ -389,9 +392,12 @@ static void too_many_registers_are_refused(void **state)
     assert_true(info->registers > 64 && info->max_threads < 1024);
     struct kp_buffer *a = NULL;
     OK(kp_buffer_new(DEV, (size_t)96 * 1024 * sizeof(float), &a, &ERR));
-    const struct kp_launch_arg arg = {.space = KP_SPACE_GLOBAL, .buffer = a};
+    const int n = 3;
+    const struct kp_launch_arg args[] = {
+        {.space = KP_SPACE_GLOBAL, .buffer = a},
+        {.space = KP_SPACE_VALUE, .value = &n, .bytes = sizeof(n)}};
     const struct kp_launch l = {
-        .grid = {1, 1, 1}, .block = {1024, 1, 1}, .args = &arg, .n_args = 1};
+        .grid = {1, 1, 1}, .block = {1024, 1, 1}, .args = args, .n_args = 2};
     const struct kp_run run = {.launch = &l, .n = 1, .times_ns = &t};
     assert_int_equal(kp_module_run(DEV, m, &run, &ERR), KOPT_ERANGE);
     kp_buffer_free(DEV, a);
