@@ -59,7 +59,9 @@ typedef struct kopt_tune_split {
     double compile_s;   /* summed over all compile workers, pauses left out */
     double search_s;    /* inside the strategy */
     double store_s;     /* inside the store */
-    double overhead_ms; /* per measurement: everything but compile and device work */
+    double load_s;      /* part of device_s: the driver loading images */
+    double overhead_ms; /* per measurement, all that is ours and holds the device up: checks and
+                           messages in the runner, and from a result to the next launch */
 } kopt_tune_split;
 
 typedef struct kopt_metric {

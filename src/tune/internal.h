@@ -78,9 +78,10 @@ struct kp_session {
     uint64_t n_measured;
     int64_t search_ns;
     int64_t store_ns;
-    int64_t outside_ns; /* of the loop, not waiting for the lab */
+    int64_t dispatch_ns; /* from a result's arrival to the next launch's message */
+    uint64_t n_fed;      /* launches sent to the device */
     int64_t load_ns;
-    int64_t idle_begun_ns;
+    int64_t woken_ns; /* when the last wait ended */
 
     atomic_int stop;
     int wake[2]; /* a pipe that kp_session_stop() writes to */

@@ -316,6 +316,7 @@ static kopt_status feed_device(struct kp_session *s, kopt_error *err)
         st = begin_item(s, it, err);
         if (st == KOPT_OK)
             st = kp_lab_measure(s->lab, it->id, &p, err);
+        s->n_fed++;
         it->state = ITEM_MEASURING;
     }
     it = oldest(s, ITEM_READY);
@@ -325,10 +326,8 @@ static kopt_status feed_device(struct kp_session *s, kopt_error *err)
 kopt_status kp_session_wait(struct kp_session *s, int timeout_ms, struct kp_lab_event *ev,
                             kopt_error *err)
 {
-    int64_t begun = kp_clock_ns();
-    s->outside_ns += begun - s->idle_begun_ns;
     kopt_status st = kp_lab_next(s->lab, timeout_ms, s->wake[0], ev, err);
-    s->idle_begun_ns = kp_clock_ns();
+    s->woken_ns = kp_clock_ns();
     return st;
 }
 
@@ -371,7 +370,6 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
 {
     kopt_status st = tell_and_ask(s, err);
     bool over = false;
-    s->idle_begun_ns = kp_clock_ns();
     while (st == KOPT_OK && s->n_items > 0) {
         struct kp_lab_event ev = {.kind = KP_LAB_NOTHING};
         if (kp_session_stopped(s)) {
@@ -384,6 +382,7 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
             abandon(s, false);
         }
         st = feed_device(s, err);
+        uint64_t fed = s->n_fed;
         if (st == KOPT_OK && s->n_items)
             st = kp_session_wait(s, POLL_MS, &ev, err);
         if (st == KOPT_OK)
@@ -391,6 +390,8 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
         /* The device gets its next candidate before the search is told of the last one. */
         if (st == KOPT_OK)
             st = feed_device(s, err);
+        if (ev.kind == KP_LAB_RESULT && s->n_fed != fed)
+            s->dispatch_ns += kp_clock_ns() - s->woken_ns;
         if (st == KOPT_OK)
             st = tell_and_ask(s, err);
     }

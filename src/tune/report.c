@@ -20,11 +20,12 @@ static void split(struct kp_session *s)
     p->wall_s = seconds(kp_clock_ns() - s->begun_ns);
     p->device_s = seconds(use.device_ns);
     p->launch_s = seconds(use.launch_ns);
+    p->load_s = seconds(s->load_ns);
     p->idle_s = fmax(0, p->wall_s - p->device_s);
     p->compile_s = seconds(use.compile_ns);
     p->search_s = seconds(s->search_ns);
     p->store_s = seconds(s->store_ns);
-    int64_t ours = use.device_ns - use.launch_ns - s->load_ns + s->outside_ns;
+    int64_t ours = use.device_ns - use.launch_ns - s->load_ns + s->dispatch_ns;
     p->overhead_ms = s->n_measured ? (double)ours / 1e6 / (double)s->n_measured : (double)NAN;
 }
 
