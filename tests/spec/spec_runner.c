@@ -518,7 +518,7 @@ static void read_line(struct spec *s, const char *line)
     } else if (kind == '=') {
         add_line(&s->want, line);
     } else if (kind == '!') {
-        (void)snprintf(s->path, sizeof(s->path), "%s", line[1] ? line + 2 : "");
+        (void)snprintf(s->path, sizeof(s->path), "%.255s", line[1] ? line + 2 : "");
     } else if (kind != '#' && kind != 0) {
         s->failures++;
         (void)printf("%s:%d: a line of no kind: %s\n", s->file, s->line, line);

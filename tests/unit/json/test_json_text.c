@@ -225,7 +225,7 @@ static void trees_are_built(void **state)
     struct kp_json *a = kp_json_new_array();
     bool ok = kp_json_set_i64(o, "i", INT64_MIN);
     ok = kp_json_set_f64(o, "f", 0.1) && ok;
-    ok = kp_json_set_f64(o, "nan", NAN) && ok;
+    ok = kp_json_set_f64(o, "nan", (double)NAN) && ok;
     ok = kp_json_set_bool(o, "b", true) && ok;
     ok = kp_json_set_str(o, "s", "bad \xff byte") && ok;
     ok = kp_json_set_str(o, "none", NULL) && ok;
