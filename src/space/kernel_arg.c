@@ -316,12 +316,9 @@ static kopt_status checked_arg(struct kp_line *l, size_t *index)
 
 static bool has_reference(struct kp_builder *b, const char *name)
 {
-    struct kp_pragma_scan scan = {0};
-    struct kp_pragma p;
-    while (kp_pragma_next(b->k->source, &scan, &p)) {
-        struct kp_line l = {.b = b};
-        l.whole.text = (struct kp_str){b->k->source.ptr + p.text, p.end - p.text};
-        if (kp_line_accept_word(&l, "reference") && kp_line_word_is(&l, name))
+    const struct kp_reference *references = b->references.items;
+    for (size_t i = 0; i < b->references.n; i++) {
+        if (strcmp(references[i].name, name) == 0)
             return true;
     }
     return false;

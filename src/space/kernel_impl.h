@@ -11,6 +11,7 @@ enum {
     KP_KERNEL_FILE_MAX = 16 << 20,   /* bytes of a source or T1 file */
     KP_KERNEL_ARENA_MAX = 512 << 20, /* everything that a kernel holds */
     KP_KERNEL_ITEMS_MAX = 1024,      /* arguments, lets, metrics, flags.. of each kind */
+    KP_KERNEL_LINES_MAX = 100000,    /* pragma lines */
     KP_KERNEL_NODES_MAX = 20000      /* nodes of one expression with its lets written out */
 };
 
@@ -28,6 +29,7 @@ struct kp_problem_name {
 };
 
 struct kp_builder {
+    struct kp_vec pragmas; /* struct kp_pragma: the lines of a kernel file */
     struct kp_kernel *k;
     kopt_error *err;
     enum kp_dialect dialect;

@@ -438,7 +438,7 @@ static const struct directive {
     {"require", 3, false, directive_require}, {"block", 3, true, directive_block},
     {"grid", 3, true, directive_grid},        {"shared", 3, false, directive_shared},
     {"arg", 3, true, kp_directive_arg},       {"metric", 3, false, directive_metric},
-    {"check", 4, true, kp_directive_check},   {"reference", 4, true, kp_directive_reference},
+    {"check", 4, true, kp_directive_check},   {"reference", 3, true, kp_directive_reference},
 };
 
 enum { N_DIRECTIVES = sizeof(directives) / sizeof(directives[0]), PASSES = 4 };
@@ -478,24 +478,38 @@ static kopt_status read_line(struct kp_line *l, int pass)
     return pass == 1 ? unknown_directive(l, word) : KOPT_OK;
 }
 
-static kopt_status read_pass(struct kp_builder *b, int pass, size_t *n_lines)
+/* The source is walked once, whatever the number of passes. */
+static kopt_status find_lines(struct kp_builder *b)
 {
     struct kp_pragma_scan scan = {0};
     struct kp_pragma p;
+    kopt_status st = KOPT_OK;
+    while (kp_pragma_next(b->k->source, &scan, &p)) {
+        struct kp_pragma *place = kp_vec_push(b, &b->pragmas, sizeof(p), KP_KERNEL_LINES_MAX,
+                                              "'#pragma kopt' lines", &st);
+        if (!place)
+            return st;
+        *place = p;
+    }
+    return KOPT_OK;
+}
+
+static kopt_status read_pass(struct kp_builder *b, int pass)
+{
     struct kp_str source = b->k->source;
-    while (kp_pragma_next(source, &scan, &p)) {
-        struct kp_str text = {source.ptr + p.text, p.end - p.text};
-        const char *first_end = memchr(source.ptr + p.start, '\n', p.end - p.start);
-        struct kp_source_pos line = {b->k->path, source.ptr + p.start, 0, p.line, 1};
-        line.src_line_len =
-            (int)(first_end ? first_end - line.src_line : (ptrdiff_t)(p.end - p.start));
-        struct kp_str from_start = {source.ptr + p.start, p.end - p.start};
-        struct kp_line l = {
-            .b = b, .whole = {text, kp_source_at(&line, from_start, p.text - p.start), false}};
+    const struct kp_pragma *pragmas = b->pragmas.items;
+    for (size_t i = 0; i < b->pragmas.n; i++) {
+        const struct kp_pragma *p = &pragmas[i];
+        struct kp_str from_start = {source.ptr + p->start, p->end - p->start};
+        struct kp_str rest;
+        struct kp_str first = kp_str_cut(from_start, '\n', &rest);
+        struct kp_source_pos start = {b->k->path, first.ptr, (int)first.len, p->line, 1};
+        struct kp_line l = {.b = b};
+        l.whole.text = (struct kp_str){source.ptr + p->text, p->end - p->text};
+        l.whole.where = kp_source_at(&start, from_start, p->text - p->start);
         kopt_status st = read_line(&l, pass);
         if (st != KOPT_OK)
             return st;
-        ++*n_lines;
     }
     return KOPT_OK;
 }
@@ -510,16 +524,16 @@ static kopt_status missing(struct kp_builder *b, const char *what, const char *e
 
 kopt_status kp_kernel_read_pragmas(struct kp_builder *b)
 {
-    for (int pass = 1; pass <= PASSES; pass++) {
-        size_t n_lines = 0;
-        kopt_status st = read_pass(b, pass, &n_lines);
-        if (st != KOPT_OK)
-            return st;
-        if (pass == 1 && !b->k->name)
+    kopt_status st = find_lines(b);
+    for (int pass = 1; st == KOPT_OK && pass <= PASSES; pass++) {
+        st = read_pass(b, pass);
+        if (st == KOPT_OK && !b->k->name)
             return missing(b, "kernel",
-                           n_lines ? "kernel my_kernel"
-                                   : "kernel my_kernel (see docs/language.md)");
+                           b->pragmas.n ? "kernel my_kernel"
+                                        : "kernel my_kernel (see docs/language.md)");
     }
+    if (st != KOPT_OK)
+        return st;
     if (b->params.n == 0)
         return missing(b, "param", "param BLOCK {32, 64, 128}");
     if (!b->k->block[0])
