@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMITS_MAX = 32, VALUES_SHOWN = 16 };
+enum { VALUES_SHOWN = 16 };
 
 struct space_options {
     const char *device;
@@ -388,22 +388,6 @@ static int show(const struct view *v)
     return v->o->explain ? show_explain(v) : show_all(v);
 }
 
-/* Cut "max_threads=1024,shared_bytes=49152" at its commas. */
-static kopt_status space_by_hand(const kopt_kernel *k, const struct cli_target *t,
-                                 const char *text, kopt_space **out, kopt_error *err)
-{
-    char *copy = cli_strdup(text);
-    const char *limits[LIMITS_MAX];
-    size_t n = 0;
-    char *rest = NULL;
-    for (char *word = strtok_r(copy, ",", &rest); word && n < LIMITS_MAX;
-         word = strtok_r(NULL, ",", &rest))
-        limits[n++] = word;
-    kopt_status st = kopt_space_new_limits(k, t->problem, t->n_problem, limits, n, out, err);
-    free(copy);
-    return st;
-}
-
 static int open_and_show(struct cli *c, const struct cli_target *t,
                          const struct space_options *o)
 {
@@ -412,7 +396,7 @@ static int open_and_show(struct cli *c, const struct cli_target *t,
     kopt_error err;
     kopt_status st = kopt_kernel_load(t->file, &kernel, &err);
     if (st == KOPT_OK && o->limits)
-        st = space_by_hand(kernel, t, o->limits, &space, &err);
+        st = kopt_space_new_limits(kernel, t->problem, t->n_problem, o->limits, &space, &err);
     else if (st == KOPT_OK)
         st = kopt_space_new(kernel, t->problem, t->n_problem, o->device, &space, &err);
     int code;
@@ -447,7 +431,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     int code = cli_target_get(c, args, &t);
     if (code == 0)
         code = open_and_show(c, &t, o);
-    free((void *)t.problem);
+    cli_free(t.problem);
     return code;
 }
 

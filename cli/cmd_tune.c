@@ -159,7 +159,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         code = tune(c, &to, &view);
     }
     free(store);
-    free((void *)t.problem);
+    cli_free(t.problem);
     return code;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 2, OPTION_COLUMN = 28, WIDTH = 80, WIDTH_MAX = 100 };
+enum { INDENT = 2, TEXT_INDENT = 6, OPTION_COLUMN = 28, WIDTH = 80, WIDTH_MAX = 100 };
 
 static size_t help_width(const struct cli *c)
 {
@@ -116,8 +116,8 @@ static void print_examples(struct cli *c, const struct cli_command *cmd, size_t 
     print_heading(c, "Examples");
     for (size_t i = 0; i < cmd->n_examples; i++) {
         const struct cli_example *e = &cmd->examples[i];
-        (void)fprintf(c->out.file, "%*skopt %s\n%*s", INDENT, "", e->command, 3 * INDENT, "");
-        print_filled(c->out.file, e->text, strlen(e->text), 3 * INDENT, 3 * INDENT, width);
+        (void)fprintf(c->out.file, "%*skopt %s\n%*s", INDENT, "", e->command, TEXT_INDENT, "");
+        print_filled(c->out.file, e->text, strlen(e->text), TEXT_INDENT, TEXT_INDENT, width);
     }
 }
 

@@ -30,11 +30,9 @@ static void put(const char *s)
 /* A phrase as a sentence. */
 static void put_sentence(const char *s)
 {
-    char first[2] = {(char)(s[0] >= 'a' && s[0] <= 'z' ? s[0] - 'a' + 'A' : s[0]), '\0'};
-    if (s[0]) {
-        put(first);
-        put(s + 1);
-    }
+    char first = (char)(s[0] >= 'a' && s[0] <= 'z' ? s[0] - 'a' + 'A' : s[0]);
+    put_n(&first, 1);
+    put(s + 1);
     (void)puts(".");
 }
 

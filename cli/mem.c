@@ -45,6 +45,13 @@ char *cli_strdup(const char *s)
     return p;
 }
 
+void cli_free(const void *p)
+{
+    void *mine;
+    memcpy(&mine, &p, sizeof(mine));
+    free(mine);
+}
+
 char *cli_strf(const char *fmt, ...)
 {
     va_list ap;

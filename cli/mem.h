@@ -12,6 +12,8 @@ void *cli_alloc(size_t n, size_t size);
  * not zeroed. */
 void *cli_grow(void *items, size_t *cap, size_t n, size_t size);
 char *cli_strdup(const char *s);
+/* free() of what is kept behind a pointer to const. */
+void cli_free(const void *p);
 __attribute__((format(printf, 1, 2))) char *cli_strf(const char *fmt, ...);
 
 /* Text that grows. A zeroed one is empty and ready; free .ptr. */

@@ -306,23 +306,22 @@ kopt_status cli_opt_common(int argc, char **argv, struct cli_common *common, int
 }
 
 kopt_status cli_opt_parse(const struct cli_command *cmd, int argc, char **argv,
-                          struct cli_common *common, void *options, struct cli_args *args,
-                          kopt_error *err)
+                          struct cli_parsed *p, kopt_error *err)
 {
     /* The last common option, --version, is the program's own. */
     struct table t = {.opts = {cmd->opts, cli_common_opts},
                       .n = {cmd->n_opts, cli_n_common_opts - 1}};
-    t.base[0] = options;
-    t.base[1] = common;
+    t.base[0] = p->options;
+    t.base[1] = p->common;
     struct words w = {argc, argv, 0};
     bool only_words = false;
-    args->n = 0;
+    p->args.n = 0;
     while (w.at < argc) {
         const char *word = argv[w.at++];
         if (!only_words && strcmp(word, "--") == 0) {
             only_words = true;
         } else if (only_words || !is_option(word)) {
-            args->words[args->n++] = word;
+            p->args.words[p->args.n++] = word;
         } else {
             kopt_status st = parse_option(&t, word, &w, err);
             if (st != KOPT_OK)

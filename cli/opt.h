@@ -100,11 +100,15 @@ struct cli_args {
 kopt_status cli_opt_common(int argc, char **argv, struct cli_common *common, int *used,
                            kopt_error *err);
 
-/* All of argv (the words behind the command's name). `options` holds the defaults;
- * args->words has room for argc entries. Errors: KOPT_EUSAGE. */
+struct cli_parsed {
+    struct cli_common *common;
+    void *options;        /* the command's; holds the defaults */
+    struct cli_args args; /* .words has room for argc entries */
+};
+
+/* All of argv (the words behind the command's name). Errors: KOPT_EUSAGE. */
 kopt_status cli_opt_parse(const struct cli_command *cmd, int argc, char **argv,
-                          struct cli_common *common, void *options, struct cli_args *args,
-                          kopt_error *err);
+                          struct cli_parsed *p, kopt_error *err);
 
 /* "-d, --device ID", "    --no-flush"; the parts that help, man and completion share. */
 void cli_opt_spelling(const struct cli_opt *o, char *out, size_t bytes);

@@ -87,12 +87,13 @@ static int run_leaf(struct cli *c, int argc, char **argv, struct cli_common *com
                     const struct cli_probe *probe)
 {
     const struct cli_command *cmd = c->command;
-    void *options = cli_alloc(1, cmd->options_bytes);
-    struct cli_args args = {cli_alloc((size_t)argc + 1, sizeof(char *)), 0};
+    struct cli_parsed p = {common,
+                           cli_alloc(1, cmd->options_bytes),
+                           {cli_alloc((size_t)argc + 1, sizeof(char *)), 0}};
     kopt_error err;
     if (cmd->defaults)
-        memcpy(options, cmd->defaults, cmd->options_bytes);
-    kopt_status st = cli_opt_parse(cmd, argc, argv, common, options, &args, &err);
+        memcpy(p.options, cmd->defaults, cmd->options_bytes);
+    kopt_status st = cli_opt_parse(cmd, argc, argv, &p, &err);
     set_terms(c, common, probe);
     int code = CLI_EXIT_DONE;
     if (st != KOPT_OK)
@@ -100,9 +101,9 @@ static int run_leaf(struct cli *c, int argc, char **argv, struct cli_common *com
     else if (common->help)
         cli_help(c, c->path, cmd);
     else
-        code = cmd->run(c, &args, options);
-    free((void *)args.words);
-    free(options);
+        code = cmd->run(c, &p.args, p.options);
+    cli_free(p.args.words);
+    free(p.options);
     return code;
 }
 

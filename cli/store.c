@@ -48,23 +48,18 @@ void cli_subject_copy(struct cli_subject *to, const kopt_subject *from)
     to->s.data = dup_text(from->data);
 }
 
-static void free_text(const char *s)
-{
-    free((void *)(uintptr_t)s);
-}
-
 void cli_subject_free(struct cli_subject *s)
 {
-    free_text(s->s.kernel);
-    free_text(s->s.kernel_path);
-    free_text(s->s.kernel_hash);
-    free_text(s->s.backend);
-    free_text(s->s.device);
-    free_text(s->s.arch);
-    free_text(s->s.driver);
-    free_text(s->s.compiler);
-    free_text(s->s.problem);
-    free_text(s->s.data);
+    cli_free(s->s.kernel);
+    cli_free(s->s.kernel_path);
+    cli_free(s->s.kernel_hash);
+    cli_free(s->s.backend);
+    cli_free(s->s.device);
+    cli_free(s->s.arch);
+    cli_free(s->s.driver);
+    cli_free(s->s.compiler);
+    cli_free(s->s.problem);
+    cli_free(s->s.data);
     memset(s, 0, sizeof(*s));
 }
 
@@ -220,10 +215,10 @@ int cli_rows_add(void *user, const kopt_result *r, int64_t subject, int64_t run)
 void cli_rows_free(struct cli_rows *rows)
 {
     for (size_t i = 0; i < rows->n; i++) {
-        free_text(rows->items[i].config);
-        free_text(rows->items[i].message);
-        free_text(rows->items[i].log);
-        free((void *)(uintptr_t)rows->items[i].times_ns);
+        cli_free(rows->items[i].config);
+        cli_free(rows->items[i].message);
+        cli_free(rows->items[i].log);
+        cli_free(rows->items[i].times_ns);
     }
     free(rows->items);
     free(rows->runs);

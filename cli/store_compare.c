@@ -34,14 +34,18 @@ struct comparison {
     const kopt_result *best_b;
 };
 
+struct entry {
+    const kopt_result *r;
+};
+
 static int by_config(const void *a, const void *b)
 {
-    const kopt_result *const *x = a;
-    const kopt_result *const *y = b;
-    int order = strcmp((*x)->config, (*y)->config);
+    const kopt_result *x = ((const struct entry *)a)->r;
+    const kopt_result *y = ((const struct entry *)b)->r;
+    int order = strcmp(x->config, y->config);
     if (order)
         return order;
-    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id; /* the newest last */
+    return x->id < y->id ? -1 : x->id > y->id; /* the newest last */
 }
 
 static int by_change(const void *a, const void *b)
@@ -55,17 +59,17 @@ static int by_change(const void *a, const void *b)
     return strcmp(x->a->config, y->a->config);
 }
 
-/* Pointers sorted by configuration, of each the newest; the caller frees it. */
-static const kopt_result **sorted(const struct cli_rows *rows, size_t *n)
+/* Sorted by configuration, of each the newest; the caller frees it. */
+static struct entry *sorted(const struct cli_rows *rows, size_t *n)
 {
-    const kopt_result **list = cli_alloc(rows->n, sizeof(*list));
+    struct entry *list = cli_alloc(rows->n, sizeof(*list));
     for (size_t i = 0; i < rows->n; i++)
-        list[i] = &rows->items[i];
+        list[i].r = &rows->items[i];
     if (rows->n)
-        qsort((void *)list, rows->n, sizeof(*list), by_config);
+        qsort(list, rows->n, sizeof(*list), by_config);
     *n = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        if (*n && strcmp(list[*n - 1]->config, list[i]->config) == 0)
+        if (*n && strcmp(list[*n - 1].r->config, list[i].r->config) == 0)
             list[*n - 1] = list[i];
         else
             list[(*n)++] = list[i];
@@ -95,16 +99,16 @@ static void compare(const struct cli_rows *a, const struct cli_rows *b, struct c
 {
     size_t na = 0;
     size_t nb = 0;
-    const kopt_result **la = sorted(a, &na);
-    const kopt_result **lb = sorted(b, &nb);
+    struct entry *la = sorted(a, &na);
+    struct entry *lb = sorted(b, &nb);
     *k = (struct comparison){.best_a = best_of(a), .best_b = best_of(b)};
     k->pairs = cli_alloc(na < nb ? na : nb, sizeof(*k->pairs));
     size_t i = 0;
     size_t j = 0;
     while (i < na && j < nb) {
-        int order = strcmp(la[i]->config, lb[j]->config);
+        int order = strcmp(la[i].r->config, lb[j].r->config);
         if (order == 0)
-            add_pair(k, la[i], lb[j]);
+            add_pair(k, la[i].r, lb[j].r);
         k->only_a += order < 0;
         k->only_b += order > 0;
         i += order <= 0;
@@ -123,8 +127,8 @@ static void compare(const struct cli_rows *a, const struct cli_rows *b, struct c
     k->geomean = n ? exp(sum / (double)n) : (double)NAN;
     if (k->n)
         qsort(k->pairs, k->n, sizeof(*k->pairs), by_change);
-    free((void *)la);
-    free((void *)lb);
+    free(la);
+    free(lb);
 }
 
 /* --- showing it --------------------------------------------------------------------------- */

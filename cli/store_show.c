@@ -399,15 +399,16 @@ static int run_result(struct cli *c, const struct cli_args *args, const void *op
     if (!s)
         return code;
     kopt_result_filter f = {.id = id, .outcome = -1};
-    if (cli_rows_get(s, &f, &rows, &err) != KOPT_OK)
+    kopt_status st = cli_rows_get(s, &f, &rows, &err);
+    if (st == KOPT_OK && rows.n)
+        st = kopt_store_subject(s, rows.subjects[0], copy_subject, &subject, &err);
+    if (st != KOPT_OK)
         code = cli_fail(c, &err);
     else if (rows.n == 0)
         code = cli_failf(c, KOPT_ENOTFOUND, "kopt store show lists the results of a subject",
                          "the store has no result %lld", (long long)id);
     else if (o->json)
         json_row(&rows, 0, true);
-    else if (kopt_store_subject(s, rows.subjects[0], copy_subject, &subject, &err) != KOPT_OK)
-        code = cli_fail(c, &err);
     else
         print_result(c, &rows, &subject.s);
     cli_rows_free(&rows);

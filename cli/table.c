@@ -9,7 +9,7 @@
 enum { GAP = 2, SHRUNK_MIN = 12, WRAPPED_MIN = 40 };
 
 struct cell {
-    char *text;
+    const char *text; /* owned by the table */
     enum cli_style style;
     size_t note_under; /* 0 = an ordinary cell; else a note under column note_under - 1 */
 };
@@ -39,9 +39,9 @@ void cli_table_free(struct cli_table *t)
     if (!t)
         return;
     for (size_t i = 0; i < t->n_columns; i++)
-        free((void *)(uintptr_t)t->columns[i].title);
+        cli_free(t->columns[i].title);
     for (size_t i = 0; i < t->n; i++)
-        free(t->cells[i].text);
+        cli_free(t->cells[i].text);
     free(t->columns);
     free(t->cells);
     free(t);
@@ -91,7 +91,7 @@ static size_t measure(const struct cli_table *t, size_t indent, size_t *widths)
         size_t w = cli_columns(t->cells[i].text);
         if (w > widths[column])
             widths[column] = w;
-        column = (column + 1) % t->n_columns;
+        column = column + 1 < t->n_columns ? column + 1 : 0;
     }
     size_t total = indent;
     for (size_t i = 0; i < t->n_columns; i++)
@@ -197,7 +197,7 @@ static void print_titles(const struct cli_table *t, const struct cli_term *term,
     if (!titled)
         return;
     for (size_t i = 0; i < t->n_columns; i++) {
-        struct cell cell = {(char *)(uintptr_t)t->columns[i].title, CLI_DIM, 0};
+        struct cell cell = {t->columns[i].title, CLI_DIM, 0};
         add_spaces(line, i ? GAP : indent);
         add_cell(line, term, &t->columns[i], &cell, widths[i]);
     }
@@ -238,7 +238,7 @@ void cli_table_print(const struct cli_table *t, const struct cli_term *term, siz
         else
             add_cell(&line, term, &t->columns[column], cell, widths[column]);
         at += widths[column];
-        column = (column + 1) % t->n_columns;
+        column = column + 1 < t->n_columns ? column + 1 : 0;
         if (column == 0) {
             if (t->columns[t->n_columns - 1].fit != CLI_WRAP)
                 end_line(&line, term);

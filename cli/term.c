@@ -220,9 +220,9 @@ char *cli_clean(const char *s, bool lines)
 
 /* --- progress ----------------------------------------------------------------------------- */
 
-static const int64_t FIRST_NS = 1000000000;
-static const int64_t BETWEEN_NS = 200000000;
-static const int64_t LINE_NS = 10000000000;
+static const int64_t first_ns = 1000000000;
+static const int64_t between_ns = 200000000;
+static const int64_t line_ns = 10000000000;
 
 void cli_progress_init(struct cli_progress *p, struct cli_term *term, bool off)
 {
@@ -244,10 +244,10 @@ bool cli_progress_due(const struct cli_progress *p)
         return false;
     int64_t now = p->term->probe->now_ns(p->term->probe->user);
     if (!live(p))
-        return now - p->drawn_ns >= LINE_NS;
-    if (now - p->begun_ns < FIRST_NS)
+        return now - p->drawn_ns >= line_ns;
+    if (now - p->begun_ns < first_ns)
         return false;
-    return now - p->drawn_ns >= BETWEEN_NS;
+    return now - p->drawn_ns >= between_ns;
 }
 
 static size_t line_columns(const struct cli_field *fields, size_t n, const bool *in)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double EVALUATIONS_MAX = 1e15;
-static const double SECONDS_MAX = 366.0 * 86400;
+static const double evaluations_max = 1e15;
+static const double seconds_max = 366.0 * 86400;
 
 __attribute__((format(printf, 3, 4))) static bool wrong(char *why, size_t bytes,
                                                         const char *fmt, ...)
@@ -42,7 +42,7 @@ static bool budget_count(const char *word, struct cli_budget *b, char *why, size
     if (!cli_parse_int(word, &n))
         return wrong(why, bytes,
                      "%s is no whole number of evaluations; a share is written 25%%", word);
-    if (n < 1 || (double)n > EVALUATIONS_MAX)
+    if (n < 1 || (double)n > evaluations_max)
         return wrong(why, bytes, "%s is out of range, at least 1 evaluation is needed", word);
     b->evaluations = (uint64_t)n;
     return true;
@@ -57,7 +57,7 @@ static bool budget_time(const char *word, struct cli_budget *b, char *why, size_
             "'%s' is neither a number of evaluations (200), nor a time (60s, 10m, 2h), "
             "nor a share of the space (25%%)",
             word);
-    if (!(seconds > 0 && seconds <= SECONDS_MAX))
+    if (!(seconds > 0 && seconds <= seconds_max))
         return wrong(why, bytes, "%s is out of range, a time is more than 0 and at most a year",
                      word);
     b->seconds = seconds;

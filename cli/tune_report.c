@@ -132,9 +132,14 @@ static void share_row(struct cli_table *t, const char *name, double seconds, dou
                       const char *what)
 {
     char text[CLI_NUM];
+    double share = wall > 0 ? seconds / wall : (double)NAN;
     cli_cell(t, CLI_PLAIN, "%s", name);
     cli_cell(t, CLI_PLAIN, "%s", cli_duration(seconds, text));
-    cli_cell(t, CLI_PLAIN, "%s", wall > 0 ? cli_percent(seconds / wall, text) : "");
+    if (share < 0.001)
+        (void)snprintf(text, sizeof(text), "< 0.1 %%");
+    else
+        (void)cli_percent(share, text);
+    cli_cell(t, CLI_PLAIN, "%s", isnan(share) ? "" : text);
     cli_cell(t, CLI_DIM, "%s", what);
 }
 
@@ -181,8 +186,11 @@ void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r)
     }
     print_outcomes(v, r);
     print_split(v, r);
-    if (r->subject)
-        cli_print(c, "\nsee more  kopt store show %lld\n", (long long)r->subject);
+    if (!r->subject)
+        return;
+    cli_print(c, "\nsee more  kopt store show %lld\n", (long long)r->subject);
+    if (r->progress.by_outcome[KOPT_OUT_OK] < r->progress.done)
+        cli_print(c, "failures  kopt store failures %lld\n", (long long)r->subject);
 }
 
 /* --- JSON --------------------------------------------------------------------------------- */

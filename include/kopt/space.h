@@ -38,12 +38,13 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_space_new(const kopt_kernel *k,
                                                   const char *const *problem, size_t n_problem,
                                                   const char *device, kopt_space **out,
                                                   kopt_error *err);
-/* The same without a device: the numbers that its rules use are given by hand, as texts
- * "max_threads=1024", "shared_bytes=49152" (the names behind `device.`).
+/* The same without a device: the numbers that its rules use are given by hand,
+ * "max_threads=1024,shared_bytes=49152" (the names behind `device.`).
  * Errors also: KOPT_EUSAGE (a name unknown, or one that a rule uses is missing; see hint). */
-KOPT_API KOPT_MUST_USE kopt_status kopt_space_new_limits(
-    const kopt_kernel *k, const char *const *problem, size_t n_problem,
-    const char *const *limits, size_t n_limits, kopt_space **out, kopt_error *err);
+KOPT_API KOPT_MUST_USE kopt_status kopt_space_new_limits(const kopt_kernel *k,
+                                                         const char *const *problem,
+                                                         size_t n_problem, const char *limits,
+                                                         kopt_space **out, kopt_error *err);
 KOPT_API void kopt_space_free(kopt_space *s);
 /* {"K":512,"M":512}; borrowed from the space. */
 KOPT_API const char *kopt_space_problem(const kopt_space *s);

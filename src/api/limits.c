@@ -26,7 +26,7 @@ static const struct {
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-static const char PREFIX[] = "device.";
+static const char prefix[] = "device.";
 
 /* --- which are used ----------------------------------------------------------------------- */
 
@@ -64,9 +64,9 @@ static const char *first_missing(const struct kp_kernel *k, const struct marks *
 {
     for (size_t i = 0; i < k->scope.n; i++) {
         const struct kp_scope_name *name = &k->scope.names[i];
-        if (!kp_str_starts(kp_str_from(name->name), PREFIX) || !m->slots[name->slot])
+        if (!kp_str_starts(kp_str_from(name->name), prefix) || !m->slots[name->slot])
             continue;
-        const char *field = name->name + sizeof(PREFIX) - 1;
+        const char *field = name->name + sizeof(prefix) - 1;
         unsigned bit = 0;
         for (unsigned f = 0; f < N_FIELDS; f++)
             if (kp_str_is(kp_str_from(field), fields[f].name))
@@ -147,11 +147,11 @@ kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
 
 /* --- by hand ------------------------------------------------------------------------------ */
 
-static kopt_status set_one(const char *text, struct kp_limits *out, unsigned *given,
+static kopt_status set_one(struct kp_str text, struct kp_limits *out, unsigned *given,
                            kopt_error *err)
 {
     struct kp_str value;
-    struct kp_str name = kp_str_trim(kp_str_cut(kp_str_from(text), '=', &value));
+    struct kp_str name = kp_str_trim(kp_str_cut(text, '=', &value));
     int64_t number = 0;
     for (unsigned f = 0; f < N_FIELDS; f++) {
         if (!kp_str_is(name, fields[f].name))
@@ -173,13 +173,15 @@ static kopt_status set_one(const char *text, struct kp_limits *out, unsigned *gi
     return st;
 }
 
-kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *const *texts, size_t n,
+kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
                               struct kp_limits *out, kopt_error *err)
 {
     unsigned given = 0;
+    struct kp_str rest = kp_str_from(text);
     *out = (struct kp_limits){0};
-    for (size_t i = 0; i < n; i++) {
-        kopt_status st = set_one(texts[i], out, &given, err);
+    while (rest.len) {
+        struct kp_str one = kp_str_cut(rest, ',', &rest);
+        kopt_status st = set_one(one, out, &given, err);
         if (st != KOPT_OK)
             return st;
     }

@@ -122,12 +122,12 @@ kopt_status kopt_space_new(const kopt_kernel *k, const char *const *problem, siz
 }
 
 kopt_status kopt_space_new_limits(const kopt_kernel *k, const char *const *problem,
-                                  size_t n_problem, const char *const *limits, size_t n_limits,
-                                  kopt_space **out, kopt_error *err)
+                                  size_t n_problem, const char *limits, kopt_space **out,
+                                  kopt_error *err)
 {
     struct kp_limits numbers = {0};
     *out = NULL;
-    kopt_status st = kp_limits_by_hand(k->kernel, limits, n_limits, &numbers, err);
+    kopt_status st = kp_limits_by_hand(k->kernel, limits, &numbers, err);
     if (st != KOPT_OK)
         return st;
     return new_space(k->kernel, problem, n_problem, &numbers, out, err);

@@ -89,12 +89,14 @@ static kopt_status parse(struct parsed *p, const char *line)
     int argc = 0;
     memset(p, 0, sizeof(*p));
     p->o = defaults;
-    p->args.words = p->words;
     (void)snprintf(p->line, sizeof(p->line), "%s", line);
     char *rest = NULL;
     for (char *w = strtok_r(p->line, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
         argv[argc++] = w;
-    return cli_opt_parse(&command, argc, argv, &p->common, &p->o, &p->args, &p->err);
+    struct cli_parsed out = {&p->common, &p->o, {p->words, 0}};
+    kopt_status st = cli_opt_parse(&command, argc, argv, &out, &p->err);
+    p->args = out.args;
+    return st;
 }
 
 static void assert_error(const char *line, const char *message, const char *hint)
