@@ -74,9 +74,10 @@ void kp_trees_free(struct kp_trees *t)
     kp_free(t);
 }
 
-static bool goes_left(const struct node *n, float x)
+/* Without a branch: which way an observation goes cannot be foreseen. */
+static unsigned goes_left(const struct node *n, float x)
 {
-    return x > n->low && x <= n->high;
+    return (unsigned)(x > n->low) & (unsigned)(x <= n->high);
 }
 
 static struct totals total(const struct kp_trees *t, const struct kp_sample *s,
@@ -119,10 +120,9 @@ static float gain(const struct kp_trees *t, const struct kp_sample *s, const str
     uint32_t n = 0;
     for (uint32_t i = p->from; i < p->to; i++) {
         uint32_t k = t->index[i];
-        if (goes_left(split, x[k])) {
-            left += s->y[k];
-            n++;
-        }
+        unsigned is_left = goes_left(split, x[k]);
+        left += (float)is_left * s->y[k];
+        n += is_left;
     }
     uint32_t all = p->to - p->from;
     if (n == 0 || n == all)
@@ -211,7 +211,7 @@ static float predict(const struct node *nodes, const float *x)
 {
     const struct node *n = nodes;
     while (n->left)
-        n = &nodes[n->left + (goes_left(n, x[n->feature]) ? 0 : 1)];
+        n = &nodes[n->left + 1 - goes_left(n, x[n->feature])];
     return n->mean;
 }
 
