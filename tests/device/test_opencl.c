@@ -4,6 +4,7 @@
  * OpenCL. */
 #include "base/alloc.h"
 #include "device/device.h"
+#include "device/opencl/cl.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -248,6 +249,8 @@ static void another_process_finds_the_kernel_compiled(void **state)
         CHILD_OK(compile_task, &t);
         assert_int_equal(R->compiled, 1);
         assert_int_equal(cached(), before + 1);
+        /* what is handed on is bitcode, so that loading runs no front end */
+        assert_non_null(memmem(R->image, R->image_bytes, "BC\xc0\xde", 4));
         CHILD_OK(run_task, &t);
         if (cached() != before + 1)
             fail_msg("launch %zu was compiled again", i);
@@ -255,6 +258,25 @@ static void another_process_finds_the_kernel_compiled(void **state)
         print_message("launch %zu: load and first run %.1f ms, kernel %.3f ms\n", i, R->wall_ms,
                       R->time_ns * 1e-6);
     }
+}
+
+static void a_source_is_an_image_too(void **state)
+{
+    (void)state;
+    struct task t = {.source = "#define BY_SOURCE\n" ADD,
+                     .entry = "add",
+                     .launch = {{4, 1, 1}, {32, 1, 1}, 0, ADD_ARGS, 3}};
+    const struct kp_compile_job job = {.source = kp_str_from(t.source), .path = "user.cl"};
+    struct kp_cl_text text;
+    struct kp_buf image = KP_BUF_INIT(IMAGE_MAX);
+    assert_int_equal(kp_cl_text_make(&job, true, &text, &R->err), KOPT_OK);
+    kp_cl_image_write(&image, &text, (struct kp_str){"", 0});
+    memcpy(R->image, image.ptr, image.len);
+    R->image_bytes = image.len;
+    kp_buf_deinit(&image);
+    kp_cl_text_deinit(&text);
+    CHILD_OK(run_task, &t);
+    assert_true(R->time_ns > 0);
 }
 
 static void without_a_launch_the_first_run_compiles(void **state)
@@ -551,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(another_process_finds_the_kernel_compiled, fresh),
+        cmocka_unit_test_setup(a_source_is_an_image_too, fresh),
         cmocka_unit_test_setup(without_a_launch_the_first_run_compiles, fresh),
         cmocka_unit_test_setup(a_crash_at_once_is_the_kernels_not_the_compilers, fresh),
         cmocka_unit_test_setup(a_hang_comes_after_compiling, fresh),

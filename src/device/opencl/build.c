@@ -17,6 +17,18 @@ enum {
 
 static const char magic[8] = {'K', 'P', 'C', 'L', 'I', 'M', 'G', '1'};
 
+static void put_u32(struct kp_buf *b, size_t v)
+{
+    unsigned char bytes[4] = {(unsigned char)v, (unsigned char)(v >> 8),
+                              (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
+    kp_buf_add(b, bytes, sizeof(bytes));
+}
+
+static size_t get_u32(const unsigned char *p)
+{
+    return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+}
+
 /* --- building ------------------------------------------------------------------------------
  */
 
@@ -66,47 +78,107 @@ static void leave(int back)
 static kopt_status build_failed(cl_int rc, const struct kp_compile_job *job, struct kp_str log,
                                 kopt_error *err)
 {
-    if (rc == CL_BUILD_PROGRAM_FAILURE || rc == CL_INVALID_BUILD_OPTIONS)
+    if (rc == CL_BUILD_PROGRAM_FAILURE || rc == CL_COMPILE_PROGRAM_FAILURE ||
+        rc == CL_INVALID_BUILD_OPTIONS || rc == CL_INVALID_COMPILER_OPTIONS)
         return kp_cl_log_error(log, job, err);
     return kp_cl_fail(err, rc, "build %s", job && job->path ? job->path : "a program");
+}
+
+enum how { HOW_BUILD, HOW_COMPILE_ONLY };
+
+/* Build in the text's folder. */
+static kopt_status build_there(struct kp_cl_session *s, const struct kp_cl_text *text,
+                               const struct kp_compile_job *job, enum how how,
+                               cl_program program, struct kp_buf *log, kopt_error *err)
+{
+    const char *options = kp_buf_text(&text->options);
+    int back;
+    cl_int rc;
+    kopt_status st = enter(kp_buf_text(&text->folder), &back, err);
+    if (st != KOPT_OK)
+        return st;
+    if (how == HOW_BUILD)
+        rc = s->cl->clBuildProgram(program, 1, &s->device, options, NULL, NULL);
+    else
+        rc =
+            s->cl->clCompileProgram(program, 1, &s->device, options, 0, NULL, NULL, NULL, NULL);
+    leave(back);
+    read_log(s, program, text, job ? job->path : NULL, log);
+    if (rc == CL_SUCCESS)
+        return KOPT_OK;
+    return build_failed(rc, job, (struct kp_str){kp_buf_text(log), log->len}, err);
+}
+
+static kopt_status build_text(struct kp_cl_session *s, const struct kp_cl_text *text,
+                              const struct kp_compile_job *job, enum how how, cl_program *out,
+                              struct kp_buf *log_text, kopt_error *err)
+{
+    struct kp_buf log = KP_BUF_INIT(LOG_MAX);
+    const char *source = kp_buf_text(&text->source);
+    size_t bytes = text->source.len;
+    cl_int rc;
+    *out = NULL;
+    cl_program program = s->cl->clCreateProgramWithSource(s->context, 1, &source, &bytes, &rc);
+    if (rc != CL_SUCCESS)
+        return kp_cl_fail(err, rc, "make a program");
+    kopt_status st = build_there(s, text, job, how, program, &log, err);
+    if (log_text)
+        kp_buf_add(log_text, kp_buf_text(&log), log.len);
+    if (st == KOPT_OK)
+        *out = program;
+    else
+        (void)s->cl->clReleaseProgram(program);
+    kp_buf_deinit(&log);
+    return st;
 }
 
 kopt_status kp_cl_build(struct kp_cl_session *s, const struct kp_cl_text *text,
                         const struct kp_compile_job *job, cl_program *out,
                         struct kp_buf *log_text, kopt_error *err)
 {
-    struct kp_buf log = KP_BUF_INIT(LOG_MAX);
-    const char *source = kp_buf_text(&text->source);
-    size_t bytes = text->source.len;
-    int back;
-    cl_int rc;
-    *out = NULL;
-    cl_program program = s->cl->clCreateProgramWithSource(s->context, 1, &source, &bytes, &rc);
-    if (rc != CL_SUCCESS)
-        return kp_cl_fail(err, rc, "make a program");
-    kopt_status st = enter(kp_buf_text(&text->folder), &back, err);
+    return build_text(s, text, job, HOW_BUILD, out, log_text, err);
+}
+
+/* PoCL's binary of a program that is compiled, not linked, holds files, each as a length, a
+ * name, a length and the content (32 bits, little-endian); program.bc is LLVM's bitcode. */
+static struct kp_str find_bitcode(struct kp_str binary)
+{
+    static const char name[] = "program.bc";
+    static const unsigned char bitcode[4] = {'B', 'C', 0xC0, 0xDE};
+    size_t n = sizeof(name) - 1;
+    const char *p = memmem(binary.ptr, binary.len, name, n);
+    struct kp_str none = {"", 0};
+    if (!p)
+        return none;
+    p += n;
+    size_t left = binary.len - (size_t)(p - binary.ptr);
+    if (left < 4 + sizeof(bitcode) || memcmp(p + 4, bitcode, sizeof(bitcode)) != 0)
+        return none;
+    size_t bytes = get_u32((const unsigned char *)p);
+    return bytes <= left - 4 ? (struct kp_str){p + 4, bytes} : none;
+}
+
+kopt_status kp_cl_build_ir(struct kp_cl_session *s, const struct kp_cl_text *text,
+                           const struct kp_compile_job *job, struct kp_buf *ir,
+                           struct kp_buf *log_text, kopt_error *err)
+{
+    cl_program program = NULL;
+    struct kp_buf binary = KP_BUF_INIT(PIECE_MAX);
+    kopt_status st = build_text(s, text, job, HOW_COMPILE_ONLY, &program, log_text, err);
     if (st != KOPT_OK)
-        goto done;
-    rc = s->cl->clBuildProgram(program, 1, &s->device, kp_buf_text(&text->options), NULL, NULL);
-    leave(back);
-    read_log(s, program, text, job ? job->path : NULL, &log);
-    if (log_text)
-        kp_buf_add(log_text, kp_buf_text(&log), log.len);
-    if (rc != CL_SUCCESS) {
-        st = build_failed(rc, job, (struct kp_str){kp_buf_text(&log), log.len}, err);
-        goto done;
+        return st;
+    if (kp_cl_binary(s, program, &binary, NULL) == KOPT_OK) {
+        struct kp_str bitcode = find_bitcode((struct kp_str){kp_buf_text(&binary), binary.len});
+        kp_buf_add(ir, bitcode.ptr, bitcode.len);
     }
-    *out = program;
-    program = NULL;
-done:
-    if (program)
-        (void)s->cl->clReleaseProgram(program);
-    kp_buf_deinit(&log);
+    st = kp_buf_status(ir, err);
+    kp_buf_deinit(&binary);
+    (void)s->cl->clReleaseProgram(program);
     return st;
 }
 
-kopt_status kp_cl_build_binary(struct kp_cl_session *s, struct kp_str binary, cl_program *out,
-                               kopt_error *err)
+kopt_status kp_cl_build_binary(struct kp_cl_session *s, struct kp_str binary,
+                               const char *options, cl_program *out, kopt_error *err)
 {
     const unsigned char *bytes = (const unsigned char *)binary.ptr;
     cl_int status = CL_SUCCESS;
@@ -116,7 +188,7 @@ kopt_status kp_cl_build_binary(struct kp_cl_session *s, struct kp_str binary, cl
                                                           &binary.len, &bytes, &status, &rc);
     if (rc != CL_SUCCESS)
         return kp_cl_fail(err, rc, "load a program binary");
-    rc = s->cl->clBuildProgram(program, 1, &s->device, "", NULL, NULL);
+    rc = s->cl->clBuildProgram(program, 1, &s->device, options, NULL, NULL);
     if (rc != CL_SUCCESS) {
         (void)s->cl->clReleaseProgram(program);
         return kp_cl_fail(err, rc, "build a program binary");
@@ -148,28 +220,16 @@ kopt_status kp_cl_binary(struct kp_cl_session *s, cl_program program, struct kp_
 /* --- images --------------------------------------------------------------------------------
  */
 
-static void put_u32(struct kp_buf *b, size_t v)
-{
-    unsigned char bytes[4] = {(unsigned char)v, (unsigned char)(v >> 8),
-                              (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
-    kp_buf_add(b, bytes, sizeof(bytes));
-}
-
-static size_t get_u32(const unsigned char *p)
-{
-    return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
-}
-
 /* The magic, four lengths (source, options, folder, binary), then the four texts. */
 void kp_cl_image_write(struct kp_buf *image, const struct kp_cl_text *text,
                        struct kp_str binary)
 {
     static const struct kp_buf none;
-    const struct kp_buf *parts[3] = {&none, &none, &none};
-    if (!binary.len) {
-        parts[0] = &text->source;
-        parts[1] = &text->options;
-        parts[2] = &text->folder;
+    const struct kp_buf *parts[3] = {&text->source, &text->options, &text->folder};
+    if (binary.len) {
+        parts[0] = &none;
+        parts[1] = &text->binary_options;
+        parts[2] = &none;
     }
     kp_buf_add(image, magic, sizeof(magic));
     for (int i = 0; i < 3; i++)

@@ -16,6 +16,7 @@
 
 #define KP_CL_SYMBOLS(X)         \
     X(clBuildProgram)            \
+    X(clCompileProgram)          \
     X(clCreateBuffer)            \
     X(clCreateCommandQueue)      \
     X(clCreateContext)           \
@@ -136,10 +137,11 @@ void kp_cl_memory_free(struct kp_cl_session *s, struct kp_cl_memory *m);
 
 /* A source as the driver gets it. */
 struct kp_cl_text {
-    struct kp_buf source;  /* macros as #define lines, then the user's text */
-    struct kp_buf options; /* one line */
-    struct kp_buf folder;  /* where relative includes begin; "" = the working directory */
-    int lead_lines;        /* lines of the source before the user's */
+    struct kp_buf source;         /* macros as #define lines, then the user's text */
+    struct kp_buf options;        /* one line */
+    struct kp_buf binary_options; /* those of them that are for binaries, too */
+    struct kp_buf folder; /* where relative includes begin; "" = the working directory */
+    int lead_lines;       /* lines of the source before the user's */
 };
 
 void kp_cl_text_deinit(struct kp_cl_text *t);
@@ -159,16 +161,22 @@ kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
 kopt_status kp_cl_build(struct kp_cl_session *s, const struct kp_cl_text *text,
                         const struct kp_compile_job *job, cl_program *out,
                         struct kp_buf *log_text, kopt_error *err);
-/* The same for what kp_cl_binary() gave. Errors: KOPT_EDEVICE, KOPT_ENOMEM. */
-kopt_status kp_cl_build_binary(struct kp_cl_session *s, struct kp_str binary, cl_program *out,
-                               kopt_error *err);
+/* The same as far as PoCL's front end goes: its code for LLVM, appended to `ir`; nothing where
+ * this PoCL keeps it elsewhere. Errors as kp_cl_build(). */
+kopt_status kp_cl_build_ir(struct kp_cl_session *s, const struct kp_cl_text *text,
+                           const struct kp_compile_job *job, struct kp_buf *ir,
+                           struct kp_buf *log_text, kopt_error *err);
+/* Build what kp_cl_binary() or kp_cl_build_ir() gave. Errors: KOPT_EDEVICE, KOPT_ENOMEM. */
+kopt_status kp_cl_build_binary(struct kp_cl_session *s, struct kp_str binary,
+                               const char *options, cl_program *out, kopt_error *err);
+/* A program's binary, appended. */
 kopt_status kp_cl_binary(struct kp_cl_session *s, cl_program program, struct kp_buf *out,
                          kopt_error *err);
 
-/* An image: the text for PoCL, whose cache holds what comes of it; else the driver's binary. */
+/* An image: a binary with its options or, where `binary` is empty, the whole text. */
 void kp_cl_image_write(struct kp_buf *image, const struct kp_cl_text *text,
                        struct kp_str binary);
-/* Exactly one of *text (the caller's, deinit it) and *binary (borrowed) is filled.
+/* *text is the caller's (deinit it); a binary is borrowed, and empty where it is a source.
  * Errors: KOPT_EDEVICE (no image of ours), KOPT_ENOMEM. */
 kopt_status kp_cl_image_read(const void *image, size_t bytes, struct kp_cl_text *text,
                              struct kp_str *binary, kopt_error *err);
@@ -203,6 +211,27 @@ kopt_status kp_cl_enqueue(struct kp_cl_session *s, const struct kp_cl_kernel *k,
 /* Wait for the event; what went wrong on the device is in err. */
 kopt_status kp_cl_wait(struct kp_cl_session *s, cl_event event, const char *doing,
                        kopt_error *err);
+
+/* --- caches --------------------------------------------------------------------------------
+ */
+
+/* What is read and written to empty the caches; zeroed = nothing yet. */
+struct kp_cl_flush {
+    size_t bytes;
+    unsigned char *lines; /* a CPU's */
+    cl_program program;   /* all others' */
+    struct kp_cl_kernel kernel;
+    struct kp_cl_memory memory;
+    size_t group; /* work-items */
+};
+
+/* Have what kp_cl_flush() needs for so many bytes. Errors: KOPT_EFULL, KOPT_EDEVICE. */
+kopt_status kp_cl_flush_prepare(struct kp_cl_session *s, const struct kp_limits *limits,
+                                size_t bytes, struct kp_cl_flush *f, kopt_error *err);
+/* Read and write `bytes` bytes after what is queued and before what will be. */
+kopt_status kp_cl_flush(struct kp_cl_session *s, struct kp_cl_flush *f, size_t bytes,
+                        kopt_error *err);
+void kp_cl_flush_deinit(struct kp_cl_session *s, struct kp_cl_flush *f);
 
 /* --- the parts of the table ----------------------------------------------------------------
  */

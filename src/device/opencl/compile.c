@@ -242,13 +242,36 @@ static kopt_status no_kernel(const struct kp_compile_job *job, kopt_error *err)
     return KOPT_EINPUT;
 }
 
-static kopt_status finish(struct cl_compiler *c, const struct kp_compile_job *job,
-                          const struct kp_cl_text *text, cl_program program,
-                          struct kp_buf *image, kopt_error *err)
+/* What one call of kp_cl_compile() holds. */
+struct work {
+    const struct kp_compile_job *job;
+    struct kp_cl_text text;
+    struct kp_buf binary; /* PoCL's: what the front end made; empty = not to be had */
+    cl_program program;
+};
+
+/* The front end alone, then what it made as a program. w->program stays NULL where that is not
+ * to be had; whatever is wrong with the source is found by building it then. */
+static kopt_status build_by_ir(struct cl_compiler *c, struct work *w, struct kp_buf *log_text,
+                               kopt_error *err)
+{
+    kopt_status st = kp_cl_build_ir(&c->s, &w->text, w->job, &w->binary, log_text, err);
+    if (st != KOPT_OK || w->binary.len == 0)
+        return st;
+    const struct kp_str bitcode = {kp_buf_text(&w->binary), w->binary.len};
+    if (kp_cl_build_binary(&c->s, bitcode, kp_buf_text(&w->text.binary_options), &w->program,
+                           NULL) != KOPT_OK)
+        kp_buf_clear(&w->binary);
+    return KOPT_OK;
+}
+
+/* From a program to an image. */
+static kopt_status finish(struct cl_compiler *c, struct work *w, struct kp_buf *image,
+                          kopt_error *err)
 {
     struct kp_cl_kernel k;
-    struct kp_buf binary = KP_BUF_INIT(BINARY_MAX);
-    kopt_status st = kp_cl_kernel_new(&c->s, program, job->entry, &k, err);
+    const struct kp_compile_job *job = w->job;
+    kopt_status st = kp_cl_kernel_new(&c->s, w->program, job->entry, &k, err);
     if (st == KOPT_ENOTFOUND)
         return no_kernel(job, err);
     if (st != KOPT_OK)
@@ -256,16 +279,16 @@ static kopt_status finish(struct cl_compiler *c, const struct kp_compile_job *jo
     if (job->launch)
         st = kp_cl_kernel_check(&c->s, &k, &c->info.limits, job->launch, err);
     if (st == KOPT_OK && !c->s.pocl)
-        st = kp_cl_binary(&c->s, program, &binary, err);
+        st = kp_cl_binary(&c->s, w->program, &w->binary, err);
     if (st == KOPT_OK) {
-        kp_cl_image_write(image, text, (struct kp_str){kp_buf_text(&binary), binary.len});
+        const struct kp_str binary = {kp_buf_text(&w->binary), w->binary.len};
+        kp_cl_image_write(image, &w->text, binary);
         st = kp_buf_status(image, err);
     }
     if (st == KOPT_OK && c->s.pocl && job->launch)
         st = compile_group(c, job, &k, err);
     else if (st == KOPT_OK && job->compiled)
         job->compiled(job->user);
-    kp_buf_deinit(&binary);
     kp_cl_kernel_free(&c->s, &k);
     return st;
 }
@@ -274,18 +297,21 @@ kopt_status kp_cl_compile(struct kp_compiler *base, const struct kp_compile_job 
                           struct kp_buf *image, struct kp_buf *log_text, kopt_error *err)
 {
     struct cl_compiler *c = (struct cl_compiler *)base;
-    struct kp_cl_text text;
-    cl_program program = NULL;
+    struct work w = {.job = job, .binary = KP_BUF_INIT(BINARY_MAX)};
     size_t before = image->len;
-    kopt_status st = kp_cl_text_make(job, c->s.pocl, &text, err);
+    kopt_status st = kp_cl_text_make(job, c->s.pocl, &w.text, err);
     if (st != KOPT_OK)
         return st;
-    st = kp_cl_build(&c->s, &text, job, &program, log_text, err);
+    if (c->s.pocl)
+        st = build_by_ir(c, &w, log_text, err);
+    if (st == KOPT_OK && !w.program)
+        st = kp_cl_build(&c->s, &w.text, job, &w.program, log_text, err);
     if (st == KOPT_OK) {
-        st = finish(c, job, &text, program, image, err);
-        (void)c->s.cl->clReleaseProgram(program);
+        st = finish(c, &w, image, err);
+        (void)c->s.cl->clReleaseProgram(w.program);
     }
-    kp_cl_text_deinit(&text);
+    kp_buf_deinit(&w.binary);
+    kp_cl_text_deinit(&w.text);
     if (st != KOPT_OK)
         image->len = before;
     return st;

@@ -7,10 +7,8 @@
 #include <string.h>
 
 enum {
-    FILL_MAX = 128,   /* bytes of a fill pattern */
-    POLL_NS = 100000, /* between two looks at a launch that has not begun */
-    FLUSH_ITEM = 16,  /* bytes that one work-item of the flush goes over */
-    FLUSH_GROUP = 256 /* and how many items a group has */
+    FILL_MAX = 128,  /* bytes of a fill pattern */
+    POLL_NS = 100000 /* between two looks at a launch that has not begun */
 };
 
 struct cl_runtime {
@@ -23,18 +21,10 @@ struct cl_buffer {
     struct kp_cl_memory memory;
 };
 
-/* What is read and written to empty the caches. */
-struct flush {
-    cl_program program;
-    struct kp_cl_kernel kernel;
-    struct kp_cl_memory memory;
-    size_t bytes;
-};
-
 struct cl_device {
     struct kp_device base;
     struct kp_cl_session s;
-    struct flush flush;
+    struct kp_cl_flush flush;
     uint64_t used_bytes;
 };
 
@@ -100,19 +90,10 @@ static kopt_status cl_device_open(struct kp_runtime *base, int index, struct kp_
     return KOPT_OK;
 }
 
-static void flush_deinit(struct cl_device *d)
-{
-    kp_cl_memory_free(&d->s, &d->flush.memory);
-    kp_cl_kernel_free(&d->s, &d->flush.kernel);
-    if (d->flush.program)
-        (void)d->s.cl->clReleaseProgram(d->flush.program);
-    d->flush = (struct flush){0};
-}
-
 static void cl_device_close(struct kp_device *base)
 {
     struct cl_device *d = (struct cl_device *)base;
-    flush_deinit(d);
+    kp_cl_flush_deinit(&d->s, &d->flush);
     kp_cl_session_close(&d->s);
     kp_free(d);
 }
@@ -243,7 +224,7 @@ static kopt_status load_program(struct kp_cl_session *s, const void *image, size
     if (st != KOPT_OK)
         return st;
     if (binary.len)
-        st = kp_cl_build_binary(s, binary, out, err);
+        st = kp_cl_build_binary(s, binary, kp_buf_text(&text.options), out, err);
     else
         st = kp_cl_build(s, &text, NULL, out, NULL, err);
     kp_cl_text_deinit(&text);
@@ -276,67 +257,6 @@ static kopt_status cl_module_load(struct kp_device *base, const void *image, siz
 /* --- runs ----------------------------------------------------------------------------------
  */
 
-static kopt_status flush_program(struct cl_device *d, kopt_error *err)
-{
-    static const char source[] = "__kernel void kp_flush(__global uint4 *p)\n"
-                                 "{\n"
-                                 "    p[get_global_id(0)] += (uint4)(1);\n"
-                                 "}\n";
-    struct kp_cl_text text = {.source = KP_BUF_INIT(1024)};
-    if (d->flush.program)
-        return KOPT_OK;
-    kp_buf_adds(&text.source, source);
-    kopt_status st = kp_buf_status(&text.source, err);
-    if (st == KOPT_OK)
-        st = kp_cl_build(&d->s, &text, NULL, &d->flush.program, NULL, err);
-    if (st == KOPT_OK)
-        st = kp_cl_kernel_new(&d->s, d->flush.program, "kp_flush", &d->flush.kernel, err);
-    kp_cl_text_deinit(&text);
-    return st;
-}
-
-/* Have a buffer of at least so many bytes and the kernel that goes over it. */
-static kopt_status flush_prepare(struct cl_device *d, size_t bytes, kopt_error *err)
-{
-    size_t unit = (size_t)FLUSH_ITEM * FLUSH_GROUP;
-    size_t whole = bytes / unit * unit + (bytes % unit ? unit : 0);
-    kopt_status st = flush_program(d, err);
-    if (st != KOPT_OK || whole <= d->flush.bytes)
-        return st;
-    kp_cl_memory_free(&d->s, &d->flush.memory);
-    d->flush.bytes = 0;
-    st = kp_cl_memory_new(&d->s, whole, KP_CL_GUARDED, &d->flush.memory, err);
-    if (st == KOPT_OK)
-        d->flush.bytes = whole;
-    return st;
-}
-
-/* A kernel rather than a fill: every core of a CPU has a cache of its own. */
-static kopt_status flush_enqueue(struct cl_device *d, size_t bytes, kopt_error *err)
-{
-    size_t items = d->base.info.limits.max_threads < FLUSH_GROUP
-                       ? (size_t)d->base.info.limits.max_threads
-                       : FLUSH_GROUP;
-    struct kp_launch_arg arg = {.space = KP_SPACE_GLOBAL};
-    struct kp_launch l = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .args = &arg, .n_args = 1};
-    cl_event event;
-    if (d->flush.kernel.info.max_threads > 0 &&
-        (size_t)d->flush.kernel.info.max_threads < items)
-        items = (size_t)d->flush.kernel.info.max_threads;
-    items = items ? items : 1;
-    l.block[0] = (uint32_t)items;
-    l.grid[0] = (uint32_t)(bytes / (FLUSH_ITEM * items));
-    if (l.grid[0] == 0)
-        l.grid[0] = 1;
-    kopt_status st = kp_cl_set_args(&d->s, &d->flush.kernel, &l, &d->flush.memory.mem, err);
-    if (st == KOPT_OK)
-        st = kp_cl_enqueue(&d->s, &d->flush.kernel, &l, NULL, &event, err);
-    if (st != KOPT_OK)
-        return st;
-    (void)d->s.cl->clReleaseEvent(event);
-    return KOPT_OK;
-}
-
 static kopt_status restore(struct cl_device *d, const struct kp_run *run, kopt_error *err)
 {
     for (size_t i = 0; i < run->n_restore; i++) {
@@ -350,7 +270,7 @@ static kopt_status restore(struct cl_device *d, const struct kp_run *run, kopt_e
         if (rc != CL_SUCCESS)
             return kp_cl_fail(err, rc, "restore %zu bytes before a launch", dst->bytes);
     }
-    return run->flush_bytes ? flush_enqueue(d, run->flush_bytes, err) : KOPT_OK;
+    return run->flush_bytes ? kp_cl_flush(&d->s, &d->flush, run->flush_bytes, err) : KOPT_OK;
 }
 
 /* Until the launch has begun, is over or has failed. */
@@ -418,7 +338,7 @@ static kopt_status cl_run(struct kp_device *base, struct kp_module *module,
     }
     st = kp_cl_set_args(&d->s, &m->kernel, l, mems, err);
     if (st == KOPT_OK && run->flush_bytes)
-        st = flush_prepare(d, run->flush_bytes, err);
+        st = kp_cl_flush_prepare(&d->s, &base->info.limits, run->flush_bytes, &d->flush, err);
     for (unsigned i = 0; i < run->n && st == KOPT_OK; i++)
         st = run_once(d, m, run, i, err);
     kp_free(mems);

@@ -22,6 +22,7 @@ void kp_cl_text_deinit(struct kp_cl_text *t)
 {
     kp_buf_deinit(&t->source);
     kp_buf_deinit(&t->options);
+    kp_buf_deinit(&t->binary_options);
     kp_buf_deinit(&t->folder);
 }
 
@@ -92,11 +93,14 @@ static kopt_status add_options(const struct kp_compile_job *job, bool pocl,
 {
     kopt_status st = KOPT_OK;
     kp_buf_adds(&out->options, "-I. -cl-kernel-arg-info");
+    kp_buf_adds(&out->binary_options, "-cl-kernel-arg-info");
     for (size_t i = 0; i < job->n_options && st == KOPT_OK; i++) {
         const char *option = job->options[i];
         int kind = option[0] == '-' ? option[1] : 0;
         if (kind != 'D' && kind != 'U' && kind != 'I') {
             st = add_option(&out->options, option, pocl, err);
+            if (st == KOPT_OK && strncmp(option, "-cl-", 4) == 0)
+                st = add_option(&out->binary_options, option, pocl, err);
             continue;
         }
         const char *argument = argument_of(job, &i, 2);
@@ -159,6 +163,7 @@ kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct 
 {
     *out = (struct kp_cl_text){.source = KP_BUF_INIT(SOURCE_MAX),
                                .options = KP_BUF_INIT(OPTIONS_MAX),
+                               .binary_options = KP_BUF_INIT(OPTIONS_MAX),
                                .folder = KP_BUF_INIT(FOLDER_MAX)};
     kopt_status st = add_folder(job->path, &out->folder, err);
     add_line_mark(&out->source, macros_name);
@@ -173,6 +178,8 @@ kopt_status kp_cl_text_make(const struct kp_compile_job *job, bool pocl, struct 
     }
     if (st == KOPT_OK)
         st = kp_buf_status(&out->options, err);
+    if (st == KOPT_OK)
+        st = kp_buf_status(&out->binary_options, err);
     if (st == KOPT_OK)
         st = kp_buf_status(&out->folder, err);
     if (st != KOPT_OK)
