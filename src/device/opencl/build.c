@@ -84,44 +84,46 @@ static kopt_status build_failed(cl_int rc, const struct kp_compile_job *job, str
     return kp_cl_fail(err, rc, "build %s", job && job->path ? job->path : "a program");
 }
 
-enum how { HOW_BUILD, HOW_COMPILE_ONLY };
+struct request {
+    const struct kp_cl_text *text;
+    const struct kp_compile_job *job; /* for messages; may be NULL */
+    bool front_end_only;
+};
 
 /* Build in the text's folder. */
-static kopt_status build_there(struct kp_cl_session *s, const struct kp_cl_text *text,
-                               const struct kp_compile_job *job, enum how how,
+static kopt_status build_there(struct kp_cl_session *s, const struct request *r,
                                cl_program program, struct kp_buf *log, kopt_error *err)
 {
-    const char *options = kp_buf_text(&text->options);
+    const char *options = kp_buf_text(&r->text->options);
     int back;
     cl_int rc;
-    kopt_status st = enter(kp_buf_text(&text->folder), &back, err);
+    kopt_status st = enter(kp_buf_text(&r->text->folder), &back, err);
     if (st != KOPT_OK)
         return st;
-    if (how == HOW_BUILD)
+    if (!r->front_end_only)
         rc = s->cl->clBuildProgram(program, 1, &s->device, options, NULL, NULL);
     else
         rc =
             s->cl->clCompileProgram(program, 1, &s->device, options, 0, NULL, NULL, NULL, NULL);
     leave(back);
-    read_log(s, program, text, job ? job->path : NULL, log);
+    read_log(s, program, r->text, r->job ? r->job->path : NULL, log);
     if (rc == CL_SUCCESS)
         return KOPT_OK;
-    return build_failed(rc, job, (struct kp_str){kp_buf_text(log), log->len}, err);
+    return build_failed(rc, r->job, (struct kp_str){kp_buf_text(log), log->len}, err);
 }
 
-static kopt_status build_text(struct kp_cl_session *s, const struct kp_cl_text *text,
-                              const struct kp_compile_job *job, enum how how, cl_program *out,
+static kopt_status build_text(struct kp_cl_session *s, const struct request *r, cl_program *out,
                               struct kp_buf *log_text, kopt_error *err)
 {
     struct kp_buf log = KP_BUF_INIT(LOG_MAX);
-    const char *source = kp_buf_text(&text->source);
-    size_t bytes = text->source.len;
+    const char *source = kp_buf_text(&r->text->source);
+    size_t bytes = r->text->source.len;
     cl_int rc;
     *out = NULL;
     cl_program program = s->cl->clCreateProgramWithSource(s->context, 1, &source, &bytes, &rc);
     if (rc != CL_SUCCESS)
         return kp_cl_fail(err, rc, "make a program");
-    kopt_status st = build_there(s, text, job, how, program, &log, err);
+    kopt_status st = build_there(s, r, program, &log, err);
     if (log_text)
         kp_buf_add(log_text, kp_buf_text(&log), log.len);
     if (st == KOPT_OK)
@@ -136,7 +138,8 @@ kopt_status kp_cl_build(struct kp_cl_session *s, const struct kp_cl_text *text,
                         const struct kp_compile_job *job, cl_program *out,
                         struct kp_buf *log_text, kopt_error *err)
 {
-    return build_text(s, text, job, HOW_BUILD, out, log_text, err);
+    const struct request r = {text, job, false};
+    return build_text(s, &r, out, log_text, err);
 }
 
 /* PoCL's binary of a program that is compiled, not linked, holds files, each as a length, a
@@ -164,7 +167,8 @@ kopt_status kp_cl_build_ir(struct kp_cl_session *s, const struct kp_cl_text *tex
 {
     cl_program program = NULL;
     struct kp_buf binary = KP_BUF_INIT(PIECE_MAX);
-    kopt_status st = build_text(s, text, job, HOW_COMPILE_ONLY, &program, log_text, err);
+    const struct request r = {text, job, true};
+    kopt_status st = build_text(s, &r, &program, log_text, err);
     if (st != KOPT_OK)
         return st;
     if (kp_cl_binary(s, program, &binary, NULL) == KOPT_OK) {
