@@ -69,12 +69,12 @@ static void on_found(void *user, const kopt_device_info *d)
     }
     cli_cell(f->table, CLI_BOLD, "%s", d->id);
     cli_cell(f->table, CLI_PLAIN, "%s", d->name);
-    cli_cell(f->table, CLI_PLAIN, "%s", d->driver);
-    cli_cell(f->table, CLI_PLAIN, "%s", d->compiler);
     amount_cell(f->table, d->global_bytes);
     amount_cell(f->table, d->shared_bytes);
     number_cell(f->table, d->max_threads);
     number_cell(f->table, d->compute_units);
+    cli_table_note(f->table, 1, CLI_DIM, "%s%s%s", d->driver,
+                   d->driver[0] && d->compiler[0] ? ", " : "", d->compiler);
 }
 
 static void on_missing(void *user, const kopt_device_missing *m)
@@ -124,10 +124,9 @@ static void free_found(struct found *f)
 static int run(struct cli *c, const struct cli_args *args, const void *options)
 {
     static const struct cli_column columns[] = {
-        {"ID", CLI_LEFT, CLI_WHOLE},      {"NAME", CLI_LEFT, CLI_CUT},
-        {"DRIVER", CLI_LEFT, CLI_CUT},    {"COMPILER", CLI_LEFT, CLI_CUT},
-        {"MEMORY", CLI_RIGHT, CLI_WHOLE}, {"SHARED", CLI_RIGHT, CLI_WHOLE},
-        {"GROUP", CLI_RIGHT, CLI_WHOLE},  {"UNITS", CLI_RIGHT, CLI_WHOLE}};
+        {"ID", CLI_LEFT, CLI_WHOLE},       {"NAME", CLI_LEFT, CLI_CUT},
+        {"MEMORY", CLI_RIGHT, CLI_WHOLE},  {"SHARED", CLI_RIGHT, CLI_WHOLE},
+        {"THREADS", CLI_RIGHT, CLI_WHOLE}, {"UNITS", CLI_RIGHT, CLI_WHOLE}};
     const struct devices_options *o = options;
     if (args->n)
         return cli_usage(c, "'%s' is one word too many", args->words[0]);
@@ -167,8 +166,8 @@ const struct cli_command cli_cmd_devices = {
     .summary = "list the devices kopt can use, and what is missing for others",
     .args = "",
     .about =
-        "Every device that a driver on this machine offers: its id for --device, name, driver, "
-        "compiler, memory, memory shared by a group, work-items of a group and compute units. "
+        "Every device that a driver on this machine offers: its id for --device, name, memory, "
+        "memory and threads (work-items) of a group, compute units, driver and compiler. "
         "For a backend without a device it says why, and what to install.\n\n"
         "Drivers are opened in a process of their own: one that crashes or hangs is reported, "
         "and the others are still listed.",

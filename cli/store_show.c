@@ -84,20 +84,32 @@ static void value_cell(struct cli_table *t, const char *config, const char *name
     cli_cell(t, CLI_DIM, "-");
 }
 
-static void time_cells(struct cli *c, struct cli_table *t, const kopt_result *r, double best)
+/* Imported results may have no interval. */
+static bool any_spread(const struct cli_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (isfinite(rows->items[i].low_ns))
+            return true;
+    return false;
+}
+
+static void time_cells(struct cli *c, struct cli_table *t, const kopt_result *r, double best,
+                       bool spread)
 {
     char text[CLI_NUM];
     struct cli_unit unit = cli_unit_for(&c->out, best);
-    if (r->outcome != KOPT_OUT_OK) {
+    bool ok = r->outcome == KOPT_OUT_OK;
+    if (ok)
+        cli_cell(t, r->median_ns <= best ? CLI_GREEN : CLI_PLAIN, "%s",
+                 cli_time_in(unit, best, r->median_ns, text));
+    else
         cli_cell(t, CLI_DIM, "-");
-        cli_cell(t, CLI_DIM, "%s", "");
-        cli_cell(t, CLI_DIM, "%s", "");
-        return;
-    }
-    cli_cell(t, r->median_ns <= best ? CLI_GREEN : CLI_PLAIN, "%s",
-             cli_time_in(unit, best, r->median_ns, text));
-    cli_cell(t, CLI_DIM, "%s", cli_spread(&c->out, r, text));
-    cli_cell(t, CLI_PLAIN, "%.2f%s", r->median_ns / best, cli_sign(&c->out, CLI_TIMES));
+    if (spread)
+        cli_cell(t, CLI_DIM, "%s", ok ? cli_spread(&c->out, r, text) : "");
+    if (ok)
+        cli_cell(t, CLI_PLAIN, "%.2f%s", r->median_ns / best, cli_sign(&c->out, CLI_TIMES));
+    else
+        cli_cell(t, CLI_PLAIN, "%s", "");
 }
 
 static const char *remark(const kopt_result *r)
@@ -117,6 +129,7 @@ static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
                                   const struct cli_names *names)
 {
     bool failed = any_failed(rows);
+    bool spread = any_spread(rows);
     double best = smallest_time(rows);
     size_t n_names = names ? names->n : 1;
     char title[32];
@@ -127,7 +140,8 @@ static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
     if (failed)
         columns[n++] = (struct cli_column){"OUTCOME", CLI_LEFT, CLI_WHOLE};
     columns[n++] = (struct cli_column){isnan(best) ? "TIME" : title, CLI_RIGHT, CLI_WHOLE};
-    columns[n++] = (struct cli_column){"", CLI_LEFT, CLI_WHOLE};
+    if (spread)
+        columns[n++] = (struct cli_column){"", CLI_LEFT, CLI_WHOLE};
     columns[n++] = (struct cli_column){"", CLI_RIGHT, CLI_WHOLE};
     for (size_t i = 0; names && i < names->n; i++)
         columns[n++] = (struct cli_column){names->names[i], CLI_RIGHT, CLI_WHOLE};
@@ -138,7 +152,7 @@ static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
         cli_cell(t, CLI_DIM, "%lld", (long long)r->id);
         if (failed)
             cli_cell(t, cli_outcome_style(r->outcome), "%s", kopt_outcome_name(r->outcome));
-        time_cells(c, t, r, best);
+        time_cells(c, t, r, best, spread);
         for (size_t k = 0; names && k < names->n; k++)
             value_cell(t, r->config, names->names[k]);
         char *words = names ? cli_strdup(remark(r)) : cli_config_words(r->config);
@@ -151,15 +165,24 @@ static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
     return t;
 }
 
-enum { REMARK_ROOM = 24 };
+/* Columns that the remarks need; longer ones may wrap. */
+static size_t remark_room(const struct cli_rows *rows)
+{
+    enum { MOST = 24 };
+    size_t widest = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        size_t w = cli_columns(remark(&rows->items[i]));
+        widest = w > widest ? w : widest;
+    }
+    return widest > MOST ? MOST : widest;
+}
 
 /* One column for each parameter where the terminal has the room. */
 static void print_rows(struct cli *c, const struct cli_rows *rows)
 {
     struct cli_names names = cli_names_of(rows->items[0].config);
     struct cli_table *t = table_of(c, rows, &names);
-    if (c->out.width > 0 &&
-        cli_table_room(t) + (any_failed(rows) ? REMARK_ROOM : 0) > (size_t)c->out.width) {
+    if (c->out.width > 0 && cli_table_room(t) + remark_room(rows) > (size_t)c->out.width) {
         cli_table_free(t);
         t = table_of(c, rows, NULL);
     }
