@@ -123,6 +123,7 @@ enum kp_cl_edge {
  * when it is asked for and pages that nobody touches cost nothing. */
 struct kp_cl_memory {
     cl_mem mem;
+    unsigned char *ptr; /* on a CPU where it begins, else NULL */
     void *map;
     size_t map_bytes;
 };
@@ -232,6 +233,9 @@ kopt_status kp_cl_flush_prepare(struct kp_cl_session *s, const struct kp_limits 
 kopt_status kp_cl_flush(struct kp_cl_session *s, struct kp_cl_flush *f, size_t bytes,
                         kopt_error *err);
 void kp_cl_flush_deinit(struct kp_cl_session *s, struct kp_cl_flush *f);
+/* Drop these bytes from every cache of this machine: false where it has no instruction for it.
+ */
+bool kp_cl_flush_lines(const unsigned char *ptr, size_t bytes);
 
 /* --- the parts of the table ----------------------------------------------------------------
  */

@@ -64,6 +64,7 @@ kopt_status kp_cl_memory_new(struct kp_cl_session *s, size_t bytes, enum kp_cl_e
         flags |= CL_MEM_USE_HOST_PTR;
     }
     cl_int rc;
+    out->ptr = ptr;
     out->mem = s->cl->clCreateBuffer(s->context, flags, bytes, ptr, &rc);
     if (rc == CL_SUCCESS)
         return KOPT_OK;

@@ -257,6 +257,37 @@ static kopt_status cl_module_load(struct kp_device *base, const void *image, siz
 /* --- runs ----------------------------------------------------------------------------------
  */
 
+/* Line by line costs as much as there is data; sweeping, as much as there is cache. */
+static bool flushes_lines(const struct cl_device *d, const struct kp_run *run)
+{
+    const struct kp_launch *l = run->launch;
+    size_t all = 0;
+    if (!d->s.host || !kp_cl_flush_lines(NULL, 0))
+        return false;
+    for (size_t i = 0; i < l->n_args; i++) {
+        if (l->args[i].space == KP_SPACE_GLOBAL)
+            all += l->args[i].buffer->bytes;
+    }
+    return all < run->flush_bytes;
+}
+
+static kopt_status flush(struct cl_device *d, const struct kp_run *run, kopt_error *err)
+{
+    const struct kp_launch *l = run->launch;
+    cl_int rc = d->s.cl->clFinish(d->s.queue);
+    if (rc != CL_SUCCESS)
+        return kp_cl_fail(err, rc, "wait for the device");
+    if (!flushes_lines(d, run))
+        return kp_cl_flush(&d->s, &d->flush, run->flush_bytes, err);
+    for (size_t i = 0; i < l->n_args; i++) {
+        if (l->args[i].space == KP_SPACE_GLOBAL) {
+            struct cl_buffer *b = (struct cl_buffer *)l->args[i].buffer;
+            (void)kp_cl_flush_lines(b->memory.ptr, b->base.bytes);
+        }
+    }
+    return KOPT_OK;
+}
+
 static kopt_status restore(struct cl_device *d, const struct kp_run *run, kopt_error *err)
 {
     for (size_t i = 0; i < run->n_restore; i++) {
@@ -270,7 +301,7 @@ static kopt_status restore(struct cl_device *d, const struct kp_run *run, kopt_e
         if (rc != CL_SUCCESS)
             return kp_cl_fail(err, rc, "restore %zu bytes before a launch", dst->bytes);
     }
-    return run->flush_bytes ? kp_cl_flush(&d->s, &d->flush, run->flush_bytes, err) : KOPT_OK;
+    return run->flush_bytes ? flush(d, run, err) : KOPT_OK;
 }
 
 /* Until the launch has begun, is over or has failed. */
@@ -337,7 +368,7 @@ static kopt_status cl_run(struct kp_device *base, struct kp_module *module,
             mems[i] = mem_of(l->args[i].buffer);
     }
     st = kp_cl_set_args(&d->s, &m->kernel, l, mems, err);
-    if (st == KOPT_OK && run->flush_bytes)
+    if (st == KOPT_OK && run->flush_bytes && !flushes_lines(d, run))
         st = kp_cl_flush_prepare(&d->s, &base->info.limits, run->flush_bytes, &d->flush, err);
     for (unsigned i = 0; i < run->n && st == KOPT_OK; i++)
         st = run_once(d, m, run, i, err);
