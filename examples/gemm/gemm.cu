@@ -33,6 +33,7 @@
 #pragma kopt require MIN_BLOCKS == 1 || THREADS >= 256              : "smaller blocks fit twice anyway"
 #pragma kopt require MIN_BLOCKS * TM * TN * THREADS <= 32768  : "the sums of a multiprocessor's blocks must leave half its registers free"
 #pragma kopt require MIN_BLOCKS * SMEM <= device.shared_bytes : "all stages must fit in shared memory"
+#pragma kopt require ASYNC == 1 || BK * (BM + BN) <= 32 * THREADS : "the tiles on their way must fit in registers"
 #pragma kopt require UNROLL * 4 <= BK
 #pragma kopt require ASYNC == 0 || device.cc >= 80            : "asynchronous copies came with compute capability 8.0"
 #pragma kopt require ASYNC == 1 ? STAGES >= 2 : STAGES <= 2   : "copies through registers fill one or two stages, asynchronous ones two or more"
@@ -84,12 +85,6 @@ typedef float vec_t;
 #endif
 
 enum { unroll_k = UNROLL }; /* nvcc does not expand macros in #pragma unroll */
-
-static __device__ __forceinline__ vec_t zero_vec()
-{
-    vec_t v = {};
-    return v;
-}
 
 #if ASYNC
 /* Copy one vector to shared memory without passing registers; zeros when it lies outside. */
@@ -154,6 +149,12 @@ static __device__ __forceinline__ void copy_tiles(const source &s, int k0, float
     }
 }
 #else
+static __device__ __forceinline__ vec_t zero_vec()
+{
+    vec_t v = {};
+    return v;
+}
+
 static __device__ __forceinline__ void load_tiles(const source &s, int k0, vec_t *a, vec_t *b)
 {
 #pragma unroll
