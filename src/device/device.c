@@ -374,7 +374,7 @@ kopt_status kp_module_run(struct kp_device *d, struct kp_module *m, const struct
 {
     KP_CHECK(run->launch && (run->times_ns || run->n == 0));
     for (unsigned i = 0; i < run->n; i++)
-        run->times_ns[i] = NAN;
+        run->times_ns[i] = (double)NAN;
     kopt_status st = kp_launch_check(d, m, run->launch, err);
     if (st == KOPT_OK)
         st = check_run(run, err);
@@ -459,8 +459,12 @@ kopt_status kp_buffer_compare(struct kp_device *d, struct kp_buffer *got,
 
 void kp_device_sensors(struct kp_device *d, struct kp_sensors *out)
 {
-    *out = (struct kp_sensors){
-        .power_w = NAN, .energy_j = NAN, .temp_c = NAN, .sm_mhz = NAN, .mem_mhz = NAN};
+    const double unknown = (double)NAN;
+    *out = (struct kp_sensors){.power_w = unknown,
+                               .energy_j = unknown,
+                               .temp_c = unknown,
+                               .sm_mhz = unknown,
+                               .mem_mhz = unknown};
     if (d->ops->sensors)
         d->ops->sensors(d, out);
 }

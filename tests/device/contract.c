@@ -90,7 +90,7 @@ static uint32_t groups(uint32_t n, uint32_t block)
 /* Run once with the output poisoned; returns the time. */
 static double run_once(struct kp_module *m, const struct kp_launch *l, struct kp_buffer *out)
 {
-    double t = NAN;
+    double t = (double)NAN;
     const struct kp_restore poison = {.dst = out};
     const struct kp_run run = {
         .launch = l, .restore = &poison, .n_restore = out ? 1 : 0, .n = 1, .times_ns = &t};

@@ -396,7 +396,7 @@ static double pass_time(struct fk_device *d, const struct fk_module *m)
     if (rule[FK_NEGATIVE_TIME])
         t = -t;
     if (rule[FK_NAN_TIME])
-        t = NAN;
+        t = (double)NAN;
     return t;
 }
 
@@ -405,7 +405,7 @@ int fk_launch(struct fk_device *d, struct fk_module *m, const struct fk_arg *arg
 {
     struct fk_memory *outs[FK_MAX_OUTS];
     struct fk_memory *from[FK_MAX_OUTS];
-    *time_ns = NAN;
+    *time_ns = (double)NAN;
     if (fk_is_lost(d->driver, d->index))
         return FK_LOST;
     if (fk_must_fail(d->driver, "launch"))

@@ -101,7 +101,7 @@ static int add_action(struct fk_script *s, struct cursor *c, const char *word,
         return 0;
     }
     rule->action = (enum fk_action)a;
-    rule->number = NAN;
+    rule->number = (double)NAN;
     bool good = true;
     skip_space(c);
     if (actions[a].follows == 'N' || (actions[a].follows == 'O' && c->p < c->end))
@@ -135,7 +135,7 @@ static int add_factor(struct fk_script *s, struct cursor *c, char why[FK_TEXT])
 /* "2" or "2 = copy 0" */
 static int add_out(struct fk_script *s, struct cursor *c, char why[FK_TEXT])
 {
-    double arg;
+    double arg = -1;
     double from = -1;
     char word[FK_NAME];
     bool good = s->n_outs < FK_MAX_OUTS && next_number(c, &arg) && arg >= 0 && arg < 1024;

@@ -133,7 +133,7 @@ static kopt_status once(struct rig *r, const char *source, double *ns)
 static double time_of(struct rig *r, const char *source, const char *bm, const char *bn)
 {
     const char *macros[] = {bm, bn};
-    double ns = NAN;
+    double ns = (double)NAN;
     assert_int_equal(rig_load(r, source, "k", macros, 2), KOPT_OK);
     assert_int_equal(rig_run(r, true, &ns), KOPT_OK);
     return ns;
