@@ -33,11 +33,7 @@ static const struct kp_runtime_ops *ops_of(enum kp_backend b)
 {
     switch (b) {
     case KP_BACKEND_CUDA:
-#if KP_WITH_CUDA
         return kp_cuda_ops();
-#else
-        return NULL;
-#endif
     case KP_BACKEND_OPENCL:
         return kp_opencl_ops();
     case KP_BACKEND_FAKE:
@@ -45,12 +41,7 @@ static const struct kp_runtime_ops *ops_of(enum kp_backend b)
     case KP_BACKEND_COUNT:
         break;
     }
-    return NULL;
-}
-
-static kopt_status no_backend(enum kp_backend b, kopt_error *err)
-{
-    return kp_err(err, KOPT_EENV, "this build of kopt has no %s back end", kp_backend_name(b));
+    kp_check_failed("a back end", __FILE__, __LINE__);
 }
 
 /* --- runtime and compiler ------------------------------------------------------------------
@@ -61,8 +52,6 @@ kopt_status kp_runtime_open(enum kp_backend b, const struct kp_log *log,
 {
     const struct kp_runtime_ops *ops = ops_of(b);
     *out = NULL;
-    if (!ops)
-        return no_backend(b, err);
     kopt_status st = ops->open(log, out, err);
     if (st == KOPT_OK) {
         (*out)->ops = ops;
@@ -110,8 +99,6 @@ kopt_status kp_compiler_open(enum kp_backend b, int index, const char *arch,
 {
     const struct kp_runtime_ops *ops = ops_of(b);
     *out = NULL;
-    if (!ops)
-        return no_backend(b, err);
     kopt_status st = ops->compiler_open(index, arch, log, out, err);
     if (st == KOPT_OK)
         (*out)->ops = ops;
