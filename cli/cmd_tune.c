@@ -47,6 +47,8 @@ static void catch_signals(const struct cli *c)
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
+    /* Who reads standard output may go; the session then ends in order. */
+    (void)signal(SIGPIPE, SIG_IGN); /* NOLINT(cert-err33-c): cannot fail for this signal */
 }
 
 /* --- the session -------------------------------------------------------------------------- */
@@ -114,6 +116,7 @@ static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view
         return signals ? CLI_EXIT_INTERRUPTED : cli_fail(c, &err);
     }
     running = tuner;
+    v->tuner = tuner;
     if (signals) /* it came while the session was being set up */
         kopt_tuner_stop(tuner);
     st = kopt_tuner_run(tuner, &report, &err);

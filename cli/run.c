@@ -77,9 +77,9 @@ static int finish(struct cli *c, int code)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    int failed = cli_failf(c, KOPT_EFAILED, NULL, "cannot write the results: %s",
-                           errno ? strerror(errno) /* NOLINT(concurrency-mt-unsafe) */
-                                 : "output error");
+    const char *why = errno ? strerror(errno) : ""; /* NOLINT(concurrency-mt-unsafe) */
+    int failed = cli_failf(c, KOPT_EFAILED, NULL, "cannot write the results%s%s",
+                           why[0] ? ": " : "", why);
     return code ? code : failed;
 }
 

@@ -127,7 +127,8 @@ static void on_result(void *user, const kopt_result *r, const char *config)
         struct cli_json j = cli_json_begin(stdout, "result");
         cli_json_result(&j, r, false);
         cli_json_end(&j);
-        (void)fflush(stdout);
+        if (fflush(stdout) != 0 && v->tuner)
+            kopt_tuner_stop(v->tuner);
     }
     if (v->c->verbosity > 0)
         print_result(v, r, config);

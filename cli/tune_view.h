@@ -9,6 +9,7 @@ enum { CLI_EXAMPLE_BYTES = 320 };
 
 struct cli_tune_view {
     struct cli *c;
+    kopt_tuner *tuner; /* to stop it when nobody reads its results any more */
     bool json;
     struct cli_progress progress;
     /* copied from the start */

@@ -18,3 +18,4 @@ known=$(grep -c 'from_store=true race=false' again)
 [ "$known" -ge 10 ] && [ "$known" -le "$n" ] && echo "went on"
 grep -c 'race=false' again
 kopt store runs --store s.db --json | json_lines state | sort
+ls "$TMPDIR"
