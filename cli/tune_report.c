@@ -158,6 +158,7 @@ static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
                    v->compilers == 1 ? "" : "s");
     share_row(t, "in all", s->wall_s, 0, "wall time");
     share_row(t, "device", s->device_s, s->wall_s, "loads, copies, launches, checks");
+    share_row(t, "  loading", s->load_s, s->wall_s, "images, by the driver");
     share_row(t, "  launches", s->launch_s, s->wall_s, "warm-up and timed");
     share_row(t, "device idle", s->idle_s, s->wall_s, "waits for the compiler or the search");
     share_row(t, "compiling", s->compile_s, 0, workers);
@@ -165,7 +166,7 @@ static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
     share_row(t, "store", s->store_s, s->wall_s, "");
     if (measured)
         share_row(t, "overhead", s->overhead_ms / 1e3, 0,
-                  "a measurement, without compiling and device");
+                  "a measurement, beyond compiling, loading, launches");
     cli_print(v->c, "\n");
     cli_table_print(t, &v->c->out, 0);
     cli_table_free(t);
@@ -208,6 +209,7 @@ static void json_split(struct cli_json *j, const kopt_tune_split *s)
     cli_json_open(j, "time", '{');
     cli_json_num(j, "wall_s", s->wall_s);
     cli_json_num(j, "device_s", s->device_s);
+    cli_json_num(j, "load_s", s->load_s);
     cli_json_num(j, "launch_s", s->launch_s);
     cli_json_num(j, "idle_s", s->idle_s);
     cli_json_num(j, "compile_s", s->compile_s);

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >/dev/null
 cmake --build build/release
-kopt=build/release/cli/kopt
+kopt=build/release/bin/kopt
 store=build/demo.kopt.db
 
 echo
