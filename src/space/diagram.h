@@ -11,14 +11,20 @@
 #include "base/error.h"
 #include "space/space.h"
 
-/* Memory with a limit: what was asked for, so that a failure can say which of the two it was.
- */
+/* Memory and work with limits: a failure can say which of them it was, or neither. */
 struct kp_budget {
     size_t used;
     size_t peak;
     size_t max;
-    bool over; /* a request went over max */
+    bool over;          /* a request went over max */
+    uint64_t steps;     /* transitions from one state to another */
+    uint64_t max_steps; /* 0: no limit */
 };
+
+static inline bool kp_budget_step(struct kp_budget *b)
+{
+    return ++b->steps <= b->max_steps || b->max_steps == 0;
+}
 
 /* Like realloc, `old` bytes before and `bytes` after; NULL on failure, and `p` is as before.
  * New bytes are not cleared. */
@@ -32,7 +38,7 @@ void *kp_budget_grow(struct kp_budget *b, void *p, size_t *cap, size_t need, siz
 bool kp_budget_charge(struct kp_budget *b, size_t bytes);
 /* Set `over` when it was its limit that made an arena fail. */
 void kp_budget_blame(struct kp_budget *b, const struct kp_arena *arena);
-/* KOPT_ERANGE when `over`, else KOPT_ENOMEM, with the message. */
+/* KOPT_ERANGE when a limit was reached, else KOPT_ENOMEM, with the message. */
 kopt_status kp_budget_error(const struct kp_budget *b, kopt_error *err);
 
 struct kp_varset {
@@ -49,27 +55,35 @@ static inline void kp_varset_add(struct kp_varset *s, size_t i)
     s->w[i / 64] |= (uint64_t)1 << (i % 64);
 }
 
-enum { KP_MDD_FALSE = 0, KP_MDD_TRUE = 1, KP_MDD_NONE = UINT32_MAX };
+enum { KP_MDD_FALSE, KP_MDD_TRUE };
+#define KP_MDD_NONE UINT32_MAX
 
 /* A reduced diagram: nodes with equal children are one node, a node whose children are all the
  * same does not exist, so that two nodes are the same function only if they are the same node.
- * Node ids 0 and 1 are the terminals. */
+ * Node ids 0 and 1 are the terminals. A node with terminals alone for children is unary: it is
+ * the set of the values that lead to true. */
 struct kp_mdd {
     uint32_t n_vars;
     uint32_t *level;  /* by variable: its level in the space's order, ascending */
     uint32_t *domain; /* by variable: number of values */
     uint32_t n_nodes;
     uint32_t *node_var; /* by node: index into `level`; n_vars for terminals */
-    size_t *row;        /* by node: where its children begin */
+    size_t *row;        /* by node: where its children, or the words of its set, begin */
     uint32_t *child;
+    uint64_t *bits;
     uint32_t root;
+    size_t n_children;
+    size_t n_words;
     size_t cap_nodes; /* capacities, for the budget */
     size_t cap_rows;
     size_t cap_children;
-    size_t n_children;
+    size_t cap_words;
+    uint64_t *scratch; /* words of one set */
+    size_t scratch_words;
     uint32_t *table; /* open addressing over node ids; only while it is built */
     size_t table_cap;
 };
+#define KP_MDD_UNARY ((size_t)1 << (8 * sizeof(size_t) - 1)) /* flag in `row` */
 
 /* `level` and `domain` are copied. */
 bool kp_mdd_init(struct kp_mdd *m, struct kp_budget *b, uint32_t n_vars, const uint32_t *level,
@@ -83,9 +97,21 @@ void kp_mdd_seal(struct kp_mdd *m, struct kp_budget *b);
 void kp_mdd_complement(struct kp_mdd *m);
 void kp_mdd_deinit(struct kp_mdd *m, struct kp_budget *b);
 
+static inline bool kp_mdd_is_unary(const struct kp_mdd *m, uint32_t node)
+{
+    return m->row[node] & KP_MDD_UNARY;
+}
+
+/* The children of a node that is not unary. */
 static inline const uint32_t *kp_mdd_row(const struct kp_mdd *m, uint32_t node)
 {
     return m->child + m->row[node];
+}
+
+/* The set of a unary node. */
+static inline const uint64_t *kp_mdd_set(const struct kp_mdd *m, uint32_t node)
+{
+    return m->bits + (m->row[node] & ~KP_MDD_UNARY);
 }
 
 /* The space's diagram. Node 0 is the end, behind the last level; it has one completion. */

@@ -7,13 +7,13 @@
  * The estimate: before level k, the diagram has at most as many nodes as there are assignments
  * of the known parameters that some open rule still needs, and at most the product of what the
  * open rules can tell apart. A rule tells apart no more than its known parts have different
- * values, and, if it is a threshold, no more than there are assignments of its other
- * parameters. */
+ * values, and hardly more than there are assignments of its other parameters. The search for
+ * its diagram has to look at all of the former, unless the rule is a threshold. */
 #include "space/residual.h"
 
 #include <string.h>
 
-enum { UNIT = 1 << 16, WORK_MAX = 400 * 1000 };
+enum { UNIT = 1 << 16, WORK_MAX = 200 * 1000, WORK_SHARE = 4 };
 
 struct rule {
     struct kp_outline outline;
@@ -23,7 +23,9 @@ struct rule {
     uint64_t log_all;  /* of its assignments */
     uint64_t log_left; /* of those of its parameters that are not known */
     uint64_t width;    /* what it tells apart at present */
-    uint32_t left;     /* parameters not known */
+    uint64_t states;   /* what the search for its diagram has to tell apart */
+    bool threshold;
+    uint32_t left; /* parameters not known */
 };
 
 struct model {
@@ -54,11 +56,10 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t rule_width(struct model *m, struct rule *r, const struct kp_varset *known,
-                           uint64_t log_left)
+static uint64_t rule_states(struct model *m, struct rule *r, const struct kp_varset *known)
 {
     m->work += r->outline.n_nodes;
-    return smaller(kp_outline_log_states(&r->outline, known), log_left);
+    return kp_outline_log_states(&r->outline, known);
 }
 
 /* Parameter `i` becomes known. */
@@ -72,7 +73,9 @@ static void assign(struct model *m, uint32_t i)
         m->log_rules -= r->width;
         r->log_left -= m->log_domain[i];
         r->left--;
-        r->width = r->left ? rule_width(m, r, &m->known, r->log_left) : 0;
+        uint64_t states = r->left ? rule_states(m, r, &m->known) : 0;
+        r->width = smaller(states, r->log_left);
+        r->states = r->threshold ? r->width : states;
         m->log_rules += r->width;
         for (uint32_t q = 0; r->left == 0 && q < r->size; q++)
             if (--m->open[r->members[q]] == 0)
@@ -90,19 +93,28 @@ static void forget(struct model *m)
         m->rules[r].log_left = m->rules[r].log_all;
         m->rules[r].left = m->rules[r].size;
         m->rules[r].width = 0;
+        m->rules[r].states = 0;
     }
     m->work += m->n_rules;
 }
 
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Transitions of the product, and of the searches for the diagrams of the rules. */
 static uint64_t cost_of(struct model *m, const uint32_t *order)
 {
     uint64_t cost = 0;
     forget(m);
     for (uint32_t k = 0; k < m->n; k++) {
-        uint64_t step =
-            exp2_units(smaller(m->log_params, m->log_rules) + m->log_domain[order[k]]);
-        cost = cost > UINT64_MAX - step ? UINT64_MAX : cost + step;
-        assign(m, order[k]);
+        uint32_t i = order[k];
+        uint64_t log_domain = m->log_domain[i];
+        cost = add(cost, exp2_units(smaller(m->log_params, m->log_rules) + log_domain));
+        for (uint32_t r = 0; r < m->n_rules_of[i]; r++)
+            cost = add(cost, exp2_units(m->rules[m->rules_of[i][r]].states + log_domain));
+        assign(m, i);
     }
     return cost;
 }
@@ -117,7 +129,7 @@ static uint64_t width_after(struct model *m, uint32_t i)
         struct rule *r = &m->rules[m->rules_of[i][k]];
         width -= r->width;
         if (r->left > 1)
-            width += rule_width(m, r, &known, r->log_left - m->log_domain[i]);
+            width += smaller(rule_states(m, r, &known), r->log_left - m->log_domain[i]);
     }
     m->work += m->n_rules_of[i] + 1;
     return width;
@@ -172,15 +184,19 @@ static bool improve_one(struct model *m, uint32_t *order, uint32_t from, uint64_
     return best != from;
 }
 
+/* Until nothing gets better, or more was spent than building the diagram will take. */
 static uint64_t improve(struct model *m, uint32_t *order)
 {
-    uint64_t limit = m->work + WORK_MAX / 2;
+    uint64_t start = m->work;
     uint64_t cost = cost_of(m, order);
     for (bool better = true; better;) {
         better = false;
-        for (uint32_t i = 0; i < m->n && m->work < limit; i++)
+        for (uint32_t i = 0; i < m->n; i++) {
+            uint64_t spent = m->work - start;
+            if (spent > WORK_MAX || spent / WORK_SHARE > cost)
+                return cost;
             better |= improve_one(m, order, i, &cost);
-        better = better && m->work < limit;
+        }
     }
     return cost;
 }
@@ -252,6 +268,8 @@ static bool add_rule(struct model *m, const struct kp_term *atom, const uint32_t
 {
     struct rule *r = &m->rules[m->n_rules];
     *r = (struct rule){.vars = atom->vars};
+    r->threshold = !atom->may_fail && (atom->e.op == KP_OP_LT || atom->e.op == KP_OP_LE ||
+                                       atom->e.op == KP_OP_GT || atom->e.op == KP_OP_GE);
     r->members = kp_arena_alloc(a, m->n, sizeof(uint32_t));
     if (!r->members || !kp_outline_build(&r->outline, atom, log_domain, a))
         return false;

@@ -5,29 +5,6 @@
 
 /* ---- what the factors are ---- */
 
-static bool is_unary(const struct kp_mdd *m, uint32_t node)
-{
-    const uint32_t *row = kp_mdd_row(m, node);
-    for (uint32_t v = 0; v < m->domain[m->node_var[node]]; v++)
-        if (row[v] > KP_MDD_TRUE)
-            return false;
-    return true;
-}
-
-static bool set_of_node(struct kp_product *p, struct kp_factor *f, uint32_t node,
-                        uint64_t *bits)
-{
-    const struct kp_mdd *m = f->mdd;
-    uint32_t level = kp_mdd_level(m, node);
-    const uint32_t *row = kp_mdd_row(m, node);
-    struct kp_sets *sets = p->sets[level];
-    memset(bits, 0, sets->words * sizeof(*bits));
-    for (uint32_t v = 0; v < sets->n_values; v++)
-        bits[v / 64] |= (uint64_t)(row[v] == KP_MDD_TRUE) << (v % 64);
-    f->set[node] = kp_sets_add(sets, p->b, bits);
-    return f->set[node] != KP_MDD_NONE;
-}
-
 static bool meet_initial(struct kp_product *p, uint32_t level, uint32_t set)
 {
     if (p->initial[level] == set)
@@ -41,8 +18,26 @@ static bool meet_initial(struct kp_product *p, uint32_t level, uint32_t set)
     return true;
 }
 
-static bool prepare_factor(struct kp_product *p, struct kp_factor *f, const struct kp_mdd *m,
-                           uint64_t *bits)
+static bool prepare_nodes(struct kp_product *p, struct kp_factor *f)
+{
+    const struct kp_mdd *m = f->mdd;
+    f->kind[KP_MDD_FALSE] = KP_KIND_FALSE;
+    f->kind[KP_MDD_TRUE] = KP_KIND_TRUE;
+    for (uint32_t node = 2; node < m->n_nodes; node++) {
+        uint32_t level = kp_mdd_level(m, node);
+        f->kind[node] = kp_mdd_is_unary(m, node) ? KP_KIND_UNARY : KP_KIND_OPEN;
+        if (f->kind[node] == KP_KIND_OPEN) {
+            f->last = level > f->last ? level : f->last;
+            continue;
+        }
+        f->set[node] = kp_sets_add(p->sets[level], p->b, kp_mdd_set(m, node));
+        if (f->set[node] == KP_MDD_NONE)
+            return false;
+    }
+    return true;
+}
+
+static bool prepare_factor(struct kp_product *p, struct kp_factor *f, const struct kp_mdd *m)
 {
     *f = (struct kp_factor){.mdd = m};
     if (m->root <= KP_MDD_TRUE) {
@@ -51,19 +46,10 @@ static bool prepare_factor(struct kp_product *p, struct kp_factor *f, const stru
     }
     f->kind = kp_arena_alloc(p->arena, m->n_nodes, 1);
     f->set = kp_arena_alloc(p->arena, m->n_nodes, sizeof(*f->set));
-    if (!f->kind || !f->set)
-        return false;
-    f->kind[KP_MDD_FALSE] = KP_KIND_FALSE;
-    f->kind[KP_MDD_TRUE] = KP_KIND_TRUE;
     f->first = kp_mdd_level(m, m->root);
     f->last = f->first;
-    for (uint32_t node = 2; node < m->n_nodes; node++) {
-        f->kind[node] = is_unary(m, node) ? KP_KIND_UNARY : KP_KIND_OPEN;
-        if (f->kind[node] == KP_KIND_UNARY && !set_of_node(p, f, node, bits))
-            return false;
-        if (f->kind[node] == KP_KIND_OPEN && kp_mdd_level(m, node) > f->last)
-            f->last = kp_mdd_level(m, node);
-    }
+    if (!f->kind || !f->set || !prepare_nodes(p, f))
+        return false;
     if (f->kind[m->root] == KP_KIND_UNARY)
         return meet_initial(p, f->first, f->set[m->root]);
     f->active = true;
@@ -81,22 +67,17 @@ static bool add_family(struct kp_product *p, uint32_t n_values, struct kp_sets *
     return kp_sets_init(&p->families[p->n_families++], p->b, n_values);
 }
 
-static bool prepare_sets(struct kp_product *p, uint64_t **bits)
+/* Each level starts with the set of all its values. */
+static bool prepare_sets(struct kp_product *p)
 {
-    uint32_t words = 1;
     for (uint32_t k = 0; k < p->in->n_levels; k++) {
         if (!add_family(p, p->in->domain[k], &p->sets[k]))
             return false;
-        words = p->sets[k]->words > words ? p->sets[k]->words : words;
-    }
-    *bits = kp_arena_alloc(p->arena, words, sizeof(**bits));
-    if (!*bits)
-        return false;
-    for (uint32_t k = 0; k < p->in->n_levels; k++) {
-        memset(*bits, 0, p->sets[k]->words * sizeof(**bits));
-        for (uint32_t v = 0; v < p->in->domain[k]; v++)
-            (*bits)[v / 64] |= (uint64_t)1 << (v % 64);
-        p->initial[k] = kp_sets_add(p->sets[k], p->b, *bits);
+        struct kp_sets *s = p->sets[k];
+        memset(s->scratch, 0, s->words * sizeof(*s->scratch));
+        for (uint32_t v = 0; v < s->n_values; v++)
+            s->scratch[v / 64] |= (uint64_t)1 << (v % 64);
+        p->initial[k] = kp_sets_add(s, p->b, s->scratch);
         if (p->initial[k] == KP_MDD_NONE)
             return false;
     }
@@ -221,7 +202,6 @@ static bool make_plans(struct kp_product *p)
 bool kp_product_prepare(struct kp_product *p)
 {
     size_t n = (size_t)p->in->n_levels + 1;
-    uint64_t *bits = NULL;
     p->factors = kp_arena_alloc(p->arena, p->in->n_factors + 1, sizeof(*p->factors));
     p->families = kp_arena_alloc(p->arena, n, sizeof(*p->families));
     p->sets = kp_arena_alloc(p->arena, n, sizeof(struct kp_sets *));
@@ -230,10 +210,10 @@ bool kp_product_prepare(struct kp_product *p)
     p->raw = kp_arena_alloc(p->arena, n, sizeof(uint32_t *));
     p->raw_cap = kp_arena_alloc(p->arena, n, sizeof(*p->raw_cap));
     p->n_states = kp_arena_alloc(p->arena, n, sizeof(*p->n_states));
-    if (p->arena->failed || !prepare_sets(p, &bits))
+    if (p->arena->failed || !prepare_sets(p))
         return false;
     for (size_t i = 0; i < p->in->n_factors; i++)
-        if (!prepare_factor(p, &p->factors[i], p->in->factors[i], bits))
+        if (!prepare_factor(p, &p->factors[i], p->in->factors[i]))
             return false;
     return p->empty || make_plans(p);
 }

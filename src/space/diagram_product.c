@@ -122,6 +122,8 @@ static bool expand_state(struct kp_product *p, uint32_t level, const uint32_t *s
         const uint64_t *allowed = kp_sets_get(p->sets[level], set);
         if (!((allowed[v / 64] >> (v % 64)) & 1))
             continue;
+        if (!kp_budget_step(p->b))
+            return false;
         enum step st = step_value(p, plan, state, level, v);
         if (st == STEP_DEAD)
             continue;

@@ -6,7 +6,7 @@
 #include "space/diagram.h"
 #include "space/diagram_sets.h"
 
-enum { KP_NO_CELL = UINT32_MAX };
+#define KP_NO_CELL UINT32_MAX
 
 enum kp_kind { KP_KIND_FALSE, KP_KIND_TRUE, KP_KIND_UNARY, KP_KIND_OPEN };
 

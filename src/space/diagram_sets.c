@@ -76,5 +76,5 @@ uint32_t kp_sets_meet(struct kp_sets *s, struct kp_budget *b, uint32_t x, uint32
         s->scratch[w] = p[w] & q[w];
         any |= s->scratch[w];
     }
-    return any ? kp_sets_add(s, b, s->scratch) : (uint32_t)KP_SET_EMPTY;
+    return any ? kp_sets_add(s, b, s->scratch) : KP_SET_EMPTY;
 }

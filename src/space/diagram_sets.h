@@ -27,7 +27,7 @@ static inline const uint64_t *kp_sets_get(const struct kp_sets *s, uint32_t id)
     return s->bits + (size_t)id * s->words;
 }
 
-enum { KP_SET_EMPTY = UINT32_MAX - 1 };
+#define KP_SET_EMPTY (UINT32_MAX - 1)
 /* The number of the intersection, KP_SET_EMPTY, or KP_MDD_NONE when out of memory. */
 uint32_t kp_sets_meet(struct kp_sets *s, struct kp_budget *b, uint32_t x, uint32_t y);
 

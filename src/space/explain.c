@@ -28,6 +28,7 @@ static kopt_status count_product(struct counting *c, size_t n_factors, uint64_t 
     struct kp_diagram d;
     struct kp_product_input in = {kp_space_n_tied(c->s), c->domain, c->factors, n_factors};
     *count = 0;
+    c->budget.steps = 0;
     if (!kp_diagram_product(&in, &c->budget, &d))
         return kp_budget_error(&c->budget, c->err);
     *count = times(kp_diagram_total(&d), c->n_free);
@@ -124,7 +125,8 @@ static kopt_status explain_all(struct counting *c, struct kp_rule_effect *effect
 kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *effects,
                              size_t *last, kopt_error *err)
 {
-    struct counting c = {.s = s, .budget = {.max = s->budget.max}, .err = err};
+    struct counting c = {
+        .s = s, .budget = {.max = s->budget.max, .max_steps = s->budget.max_steps}, .err = err};
     *last = s->desc->n_rules;
     kopt_status st = kp_space_mdds(s, &c.budget, &c.mdds, NULL, err);
     if (st != KOPT_OK)

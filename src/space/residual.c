@@ -128,20 +128,41 @@ static struct kp_cell evaluate(const struct kp_rnode *n)
     return error_cell();
 }
 
+/* Membership of an integer in a list of integers. */
+static bool in_list(const struct kp_rnode *n, const struct kp_cell *needle, struct kp_cell *out)
+{
+    if (needle->type != KP_INT)
+        return false;
+    int64_t v = (int64_t)needle->bits;
+    size_t lo = 0;
+    size_t hi = n->n_list;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (n->list[mid] < v)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    *out = bool_cell(lo < n->n_list && n->list[lo] == v);
+    return true;
+}
+
 static void compute(struct search *s, uint32_t level)
 {
     const struct kp_levels *l = &s->p->compute[level];
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t id = l->nodes[i];
         const struct kp_rnode *n = &s->p->nodes[id];
-        if (n->shape.n_args == 2) {
+        if (n->list && in_list(n, &s->val[n->args[0]], &s->val[id]))
+            continue;
+        if (n->n_args == 2) {
             const struct kp_cell *a = &s->val[n->args[0]];
             const struct kp_cell *b = &s->val[n->args[1]];
             if (a->type == KP_INT && b->type == KP_INT &&
                 fast_ints(n->shape.op, (int64_t)a->bits, (int64_t)b->bits, &s->val[id]))
                 continue;
         }
-        for (uint32_t k = 0; k < n->shape.n_args; k++)
+        for (uint32_t k = 0; k < n->n_args; k++)
             hold(s->p, &n->holders[k], s->val[n->args[k]]);
         s->val[id] = evaluate(n);
     }
@@ -177,7 +198,7 @@ static void compute_early(struct search *s, uint32_t level)
         struct kp_rnode *n = &p->nodes[i];
         if (!n->lazy || n->level <= level)
             continue;
-        for (uint32_t k = 0; k < n->shape.n_args; k++)
+        for (uint32_t k = 0; k < n->n_args; k++)
             hold(p, &n->holders[k], known(s, n->args[k], level));
         s->early[i] = evaluate(n);
     }
@@ -252,7 +273,7 @@ static void walk(struct search *s, uint32_t node, uint32_t level)
         walk(s, n->args[taken], level);
         return;
     }
-    for (uint32_t k = 0; k < n->shape.n_args; k++)
+    for (uint32_t k = 0; k < n->n_args; k++)
         walk(s, n->args[k], level);
 }
 
@@ -277,7 +298,7 @@ static struct kp_bounds cell_bounds(struct kp_cell c)
 {
     if (c.type <= KP_BOOL)
         return kp_bounds_value(kp_cell_value(c));
-    return (struct kp_bounds){-INFINITY, INFINITY};
+    return (struct kp_bounds){(double)-INFINITY, (double)INFINITY};
 }
 
 /* What intervals say of the state: a terminal, or KP_MDD_NONE. */
@@ -290,10 +311,10 @@ static uint32_t by_bounds(struct search *s, uint32_t level)
         s->bounds[cut->nodes[i]] = cell_bounds(s->val[cut->nodes[i]]);
     for (uint32_t i = 0; i < open->n; i++) {
         const struct kp_rnode *n = &p->nodes[open->nodes[i]];
-        for (uint32_t k = 0; k < n->shape.n_args; k++)
+        for (uint32_t k = 0; k < n->n_args; k++)
             s->arg_bounds[k] = s->bounds[n->args[k]];
         s->bounds[open->nodes[i]] =
-            n->shape.n_args ? kp_bounds_of(&n->shape, s->arg_bounds, n->types) : n->bounds;
+            n->n_args ? kp_bounds_of(&n->shape, s->arg_bounds, n->types) : n->bounds;
     }
     int truth = kp_bounds_truth(s->bounds[p->root]);
     return truth < 0 ? KP_MDD_NONE : truth ? KP_MDD_TRUE : KP_MDD_FALSE;
@@ -306,6 +327,8 @@ static uint32_t solve(struct search *s, uint32_t level);
 static uint32_t descend(struct search *s, uint32_t level, uint32_t v)
 {
     const struct kp_program *p = s->p;
+    if (!kp_budget_step(s->budget))
+        return KP_MDD_NONE;
     s->val[p->var_node[level]] = s->values[level][v];
     compute(s, level + 1);
     return level + 1 == p->n_vars ? terminal(s->val[p->root]) : solve(s, level + 1);
@@ -455,7 +478,7 @@ static size_t key_limit(const struct kp_program *p, uint32_t node, size_t most)
 {
     size_t n = 2;
     const struct kp_rnode *r = &p->nodes[node];
-    for (uint32_t k = 0; k < r->shape.n_args && n < most; k++)
+    for (uint32_t k = 0; k < r->n_args && n < most; k++)
         n += key_limit(p, r->args[k], most - n);
     return n;
 }

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static const struct kp_bounds anything = {-INFINITY, INFINITY};
+static const struct kp_bounds anything = {(double)-INFINITY, (double)INFINITY};
 static const struct kp_bounds either = {0, 1};
 
 static const double exact = 0x1p53; /* below it, each integer has a double of its own */

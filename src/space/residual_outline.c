@@ -25,6 +25,7 @@ struct outlining {
 
 struct list { /* nodes that wait for their parent */
     struct outlining *in;
+    uint32_t cap_log; /* chains among them have no more values, for only remainders matter */
     uint32_t *items;
     uint32_t n;
     uint32_t cap;
@@ -109,21 +110,22 @@ static bool add_node(struct outlining *in, const struct kp_outline_node *n,
     return true;
 }
 
-static bool outline(struct outlining *in, const struct kp_term *t);
+static bool outline(struct outlining *in, const struct kp_term *t, uint32_t cap_log);
 
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
 static bool outline_child(void *user, const struct kp_term *t, bool negative)
 {
     struct list *l = user;
     (void)negative;
-    return is_constant(t) || (outline(l->in, t) && list_add(l, l->in->o->n_nodes - 1));
+    return is_constant(t) ||
+           (outline(l->in, t, l->cap_log) && list_add(l, l->in->o->n_nodes - 1));
 }
 
 /* Adds the node of `t`, which is no constant, behind those of its parts. */
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
-static bool outline(struct outlining *in, const struct kp_term *t)
+static bool outline(struct outlining *in, const struct kp_term *t, uint32_t cap_log)
 {
-    struct list children = {.in = in};
+    struct list children = {.in = in, .cap_log = UINT32_MAX};
     struct kp_chain_visitor v = {outline_child, &children};
     enum kp_chain chain = kp_term_chain(t);
     struct kp_outline_node n = {.vars = t->vars, .chain = chain != KP_CHAIN_NONE};
@@ -131,6 +133,10 @@ static bool outline(struct outlining *in, const struct kp_term *t)
         n.log_n = in->log_domain[t->e.slot];
         return add_node(in, &n, &children);
     }
+    if (chain == KP_CHAIN_SUM || chain == KP_CHAIN_PRODUCT)
+        children.cap_log = cap_log;
+    if (t->e.op == KP_OP_MOD && t->e.args[1]->op == KP_OP_CONST && t->bounds.hi > 0)
+        children.cap_log = kp_log2_units((uint64_t)t->bounds.hi + 1);
     if (n.chain) {
         if (!kp_term_operands(t, chain, false, &v))
             return false;
@@ -140,6 +146,8 @@ static bool outline(struct outlining *in, const struct kp_term *t)
                 return false;
     }
     n.log_n = values_of(in, t, &children, n.chain);
+    if (n.chain && n.log_n > cap_log)
+        n.log_n = cap_log;
     return add_node(in, &n, &children);
 }
 
@@ -150,7 +158,7 @@ bool kp_outline_build(struct kp_outline *o, const struct kp_term *atom,
     *o = (struct kp_outline){0};
     if (is_constant(atom))
         return true;
-    if (!outline(&in, atom))
+    if (!outline(&in, atom, UINT32_MAX))
         return false;
     o->scratch = kp_arena_alloc(arena, o->n_nodes, sizeof(*o->scratch));
     return o->scratch != NULL;

@@ -2,6 +2,7 @@
 #include "space/residual_program.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double int_limit = 0x1p62;
@@ -68,11 +69,12 @@ struct operands {
 static bool same_node(const struct kp_rnode *a, const struct kp_rnode *b)
 {
     if (a->shape.op != b->shape.op || a->shape.func != b->shape.func ||
-        a->shape.operand != b->shape.operand || a->shape.n_args != b->shape.n_args)
+        a->shape.operand != b->shape.operand || a->n_args != b->n_args ||
+        a->n_args != a->shape.n_args)
         return false;
     if (a->shape.op == KP_OP_CONST)
         return memcmp(&a->value, &b->value, sizeof(a->value)) == 0;
-    return memcmp(a->args, b->args, a->shape.n_args * sizeof(*a->args)) == 0;
+    return memcmp(a->args, b->args, a->n_args * sizeof(*a->args)) == 0;
 }
 
 /* The node, or one that is equal to it. */
@@ -130,8 +132,8 @@ static uint32_t add_operation(struct kp_program *p, const struct kp_expr *shape,
         node.lazy |= a->lazy;
         node.n_values *= a->n_values;
     }
+    node.n_args = n;
     node.shape.n_args = n;
-    node.shape.args = NULL;
     node.args = copy;
     node.bounds = kp_bounds_of(&node.shape, bounds, types);
     if (node.bounds.hi - node.bounds.lo < node.n_values && types == KP_TYPES_INT)
@@ -173,16 +175,36 @@ static bool push_operand(struct lowering *l, struct operands *o, uint32_t node, 
     return true;
 }
 
+static uint32_t lower_chain(struct lowering *l, const struct kp_term *t, uint32_t modulus,
+                            bool *done);
+
 struct gathering {
     struct lowering *l;
     struct operands operands;
+    uint32_t modulus;
 };
+
+/* Of a chain within a chain the remainder is enough as well; where it is not negative, that is
+ * no larger than the chain itself, and nothing overflows that did not before. */
+static bool takes_remainder(const struct kp_program *p, const struct kp_term *t,
+                            uint32_t modulus)
+{
+    enum kp_chain kind = kp_term_chain(t);
+    return modulus != KP_MDD_NONE && (kind == KP_CHAIN_SUM || kind == KP_CHAIN_PRODUCT) &&
+           t->bounds.lo >= 0 && t->bounds.hi >= p->nodes[modulus].bounds.hi;
+}
 
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
 static bool gather(void *user, const struct kp_term *operand, bool negative)
 {
     struct gathering *g = user;
-    return push_operand(g->l, &g->operands, lower(g->l, operand), negative);
+    bool done = false;
+    uint32_t node = KP_MDD_NONE;
+    if (takes_remainder(g->l->p, operand, g->modulus))
+        node = lower_chain(g->l, operand, g->modulus, &done);
+    else
+        node = lower(g->l, operand);
+    return push_operand(g->l, &g->operands, node, negative);
 }
 
 /* May partial results be reduced modulo `m`? A remainder can be larger than what it is of. */
@@ -222,7 +244,7 @@ static uint32_t chain(struct lowering *l, const struct operands *o, enum kp_op o
 static uint32_t lower_chain(struct lowering *l, const struct kp_term *t, uint32_t modulus,
                             bool *done)
 {
-    struct gathering g = {.l = l};
+    struct gathering g = {.l = l, .modulus = modulus};
     struct kp_chain_visitor v = {gather, &g};
     enum kp_chain kind = kp_term_chain(t);
     *done = kind != KP_CHAIN_NONE;
@@ -260,6 +282,53 @@ static uint32_t lower_variable(struct lowering *l, const struct kp_term *t)
     return p->var_node[var];
 }
 
+static bool is_constant_list(const struct kp_term *t)
+{
+    if (t->e.op != KP_OP_IN)
+        return false;
+    for (size_t i = 1; i < t->e.n_args; i++)
+        if (t->e.args[i]->op != KP_OP_CONST)
+            return false;
+    return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A needle among constants; where they are all integers, they are sorted for a quick look. */
+static uint32_t add_membership(struct kp_program *p, const struct kp_term *t, uint32_t needle)
+{
+    size_t n = t->e.n_args - 1;
+    uint32_t *args = kp_arena_alloc(p->arena, 1, sizeof(*args));
+    int64_t *list = kp_arena_alloc(p->arena, n, sizeof(*list));
+    if (needle == KP_MDD_NONE || !args || !list)
+        return KP_MDD_NONE;
+    args[0] = needle;
+    const struct kp_rnode *a = &p->nodes[needle];
+    struct kp_rnode node = {.shape = t->e, .types = t->types, .bounds = t->bounds};
+    node.args = args;
+    node.n_args = 1;
+    node.level = a->level;
+    node.lazy = a->lazy;
+    node.n_values = 2;
+    bool whole = true;
+    for (size_t i = 0; i < n; i++) {
+        struct kp_value v = t->e.args[i + 1]->value;
+        whole = whole && v.type == KP_INT;
+        list[i] = whole ? v.as.i : 0;
+    }
+    if (whole) {
+        qsort(list, n, sizeof(*list), by_value);
+        node.list = list;
+        node.n_list = n;
+    }
+    return add_node(p, &node);
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
 static uint32_t lower(struct lowering *l, const struct kp_term *t)
 {
@@ -272,6 +341,8 @@ static uint32_t lower(struct lowering *l, const struct kp_term *t)
                                          : lower_chain(l, t, KP_MDD_NONE, &done);
     if (done)
         return node;
+    if (is_constant_list(t))
+        return add_membership(l->p, t, lower(l, kp_term_arg(t, 0)));
     uint32_t *args = kp_arena_alloc(l->p->arena, t->e.n_args, sizeof(*args));
     if (!args)
         return KP_MDD_NONE;
@@ -284,6 +355,7 @@ static uint32_t lower(struct lowering *l, const struct kp_term *t)
 
 static const struct kp_expr zero = {.op = KP_OP_CONST, .value = {KP_INT, {.i = 0}}};
 
+/* Arguments that are set before each evaluation; constants of a list stay where they are. */
 static bool make_holders(struct kp_program *p)
 {
     p->failing = kp_arena_alloc(p->arena, 2, sizeof(struct kp_expr *));
@@ -293,18 +365,17 @@ static bool make_holders(struct kp_program *p)
     p->failing[1] = &zero;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         struct kp_rnode *n = &p->nodes[i];
-        uint32_t n_args = n->shape.n_args;
-        if (n_args == 0)
+        if (n->n_args == 0)
             continue;
         const struct kp_expr **args =
-            kp_arena_alloc(p->arena, n_args, sizeof(struct kp_expr *));
-        n->holders = kp_arena_alloc(p->arena, n_args, sizeof(*n->holders));
+            kp_arena_alloc(p->arena, n->shape.n_args, sizeof(struct kp_expr *));
+        n->holders = kp_arena_alloc(p->arena, n->n_args, sizeof(*n->holders));
         if (!args || !n->holders)
             return false;
-        for (uint32_t k = 0; k < n_args; k++) {
+        for (uint32_t k = 0; k < n->shape.n_args; k++)
+            args[k] = k < n->n_args ? &n->holders[k] : n->shape.args[k];
+        for (uint32_t k = 0; k < n->n_args; k++)
             n->holders[k] = (struct kp_expr){.op = KP_OP_CONST};
-            args[k] = &n->holders[k];
-        }
         n->shape.args = args;
     }
     return true;
@@ -335,10 +406,10 @@ static bool make_levels(struct kp_program *p)
         return false;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         const struct kp_rnode *n = &p->nodes[i];
-        for (uint32_t k = 0; k < n->shape.n_args; k++)
+        for (uint32_t k = 0; k < n->n_args; k++)
             if (n->level > used[n->args[k]])
                 used[n->args[k]] = n->level;
-        if (n->shape.n_args && !push_level(p, &p->compute[n->level], i))
+        if (n->n_args && !push_level(p, &p->compute[n->level], i))
             return false;
     }
     for (uint32_t level = 0; level < p->n_vars; level++)
@@ -364,9 +435,9 @@ static void set_directions(struct kp_program *p, struct kp_bounds *bounds)
         const struct kp_rnode *n = &p->nodes[i];
         if (n->direction == UNSET) /* nothing uses it */
             continue;
-        for (uint32_t k = 0; k < n->shape.n_args; k++)
+        for (uint32_t k = 0; k < n->n_args; k++)
             bounds[k] = p->nodes[n->args[k]].bounds;
-        for (uint32_t k = 0; k < n->shape.n_args; k++) {
+        for (uint32_t k = 0; k < n->n_args; k++) {
             int d = n->direction;
             if (d)
                 d *= kp_bounds_direction(&n->shape, bounds, n->types, k);

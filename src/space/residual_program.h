@@ -23,8 +23,11 @@ struct kp_rnode {
     struct kp_expr shape;    /* for evaluation: args are `holders` */
     struct kp_expr *holders; /* one for each argument */
     const uint32_t *args;    /* nodes */
-    uint32_t level;          /* known once that many variables are */
-    uint32_t var;            /* KP_OP_VAR: index of the variable */
+    uint32_t n_args;         /* of `in` with a list of constants only the needle */
+    const int64_t *list;     /* KP_OP_IN over integers alone: sorted; else NULL */
+    size_t n_list;
+    uint32_t level; /* known once that many variables are */
+    uint32_t var;   /* KP_OP_VAR: index of the variable */
     unsigned char types;
     bool lazy;       /* may be known before its level */
     int direction;   /* the atom's truth rises (+1) or falls (-1) with it; 0 not known */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 enum { DEFAULT_MAX_BYTES = 64 << 20 };
+/* Some seconds; no rule that people write comes near. */
+enum { MAX_STEPS = 100 * 1000 * 1000, RETRY_STEPS = 5 * 1000 * 1000 };
 
 /* ---- making ---- */
 
@@ -34,6 +36,15 @@ static kopt_status arena_error(struct kp_space *s, kopt_error *err)
     return kp_budget_error(&s->budget, err);
 }
 
+static void wrap_rule(const struct kp_space *s, size_t r, kopt_error *err)
+{
+    const struct kp_rule *rule = &s->desc->rules[r];
+    if (rule->line > 0)
+        kp_err_wrap(err, "rule at line %d, %.200s", rule->line, rule->text ? rule->text : "");
+    else
+        kp_err_wrap(err, "rule %.200s", rule->text ? rule->text : "");
+}
+
 static kopt_status build_terms(struct kp_space *s, kopt_error *err)
 {
     const struct kp_space_desc *d = s->desc;
@@ -48,14 +59,13 @@ static kopt_status build_terms(struct kp_space *s, kopt_error *err)
     struct kp_term_input in = {d, param_of_slot, &s->arena};
     for (size_t r = 0; r < d->n_rules; r++) {
         kopt_status st = kp_term_build(&in, d->rules[r].expr, &s->rules[r], err);
-        if (st == KOPT_ENOMEM)
-            return arena_error(s, err);
+        if (st == KOPT_ENOMEM ||
+            (st == KOPT_OK && !kp_atoms_add(&s->atoms, s->rules[r], (uint32_t)r, &s->arena)))
+            st = arena_error(s, err);
         if (st != KOPT_OK) {
-            kp_err_wrap(err, "rule %s", d->rules[r].text ? d->rules[r].text : "");
+            wrap_rule(s, r, err);
             return st;
         }
-        if (!kp_atoms_add(&s->atoms, s->rules[r], (uint32_t)r, &s->arena))
-            return arena_error(s, err);
     }
     return KOPT_OK;
 }
@@ -200,7 +210,7 @@ static kopt_status build(struct kp_space *s, kopt_error *err)
     for (int attempt = 0; attempt < KP_ORDER_ATTEMPTS; attempt++) {
         s->budget.used = used;
         st = build_diagram(s, attempt, &rule, err);
-        if (st != KOPT_ERANGE)
+        if (st != KOPT_ERANGE || s->budget.steps > RETRY_STEPS)
             break;
         /* Another order helps a lot or not at all; do not spend as long on each. */
         s->budget.max = used + (max - used) / 4;
@@ -209,7 +219,7 @@ static kopt_status build(struct kp_space *s, kopt_error *err)
     if (st == KOPT_ERANGE)
         st = kp_budget_error(&s->budget, err);
     if (st == KOPT_ERANGE && rule < s->desc->n_rules)
-        kp_err_wrap(err, "rule %s", s->desc->rules[rule].text ? s->desc->rules[rule].text : "");
+        wrap_rule(s, rule, err);
     if (st == KOPT_OK && !count_all(s))
         st = kp_err(err, KOPT_ERANGE, "the space has more than 2^64-1 valid configurations");
     return st;
@@ -227,6 +237,7 @@ kopt_status kp_space_new(const struct kp_space_desc *desc, struct kp_space **out
         return kp_err_nomem(err);
     s->desc = desc;
     s->budget.max = desc->max_bytes ? desc->max_bytes : DEFAULT_MAX_BYTES;
+    s->budget.max_steps = desc->max_steps ? desc->max_steps : MAX_STEPS;
     s->arena.max = s->budget.max;
     s->diagram.root = KP_MDD_NONE;
     st = build(s, err);

@@ -50,7 +50,9 @@ struct kp_space_desc {
     const struct kp_value *values;
     const unsigned char *known;
     size_t n_slots;
-    size_t max_bytes; /* memory the engine may use; 0 = 64 MiB */
+    size_t max_bytes;   /* memory the engine may use; 0 = 64 MiB */
+    uint64_t max_steps; /* work it may do when the space is made; 0 = 100 million steps, which
+                           take some seconds */
 };
 
 struct kp_space;
@@ -108,7 +110,8 @@ struct kp_rule_hit {
     size_t rule;              /* index of the first rule that fails */
     struct kp_eval_error why; /* .what != NULL when it could not be evaluated */
 };
-/* By evaluating the rules, not the diagram. `hit` may be NULL. */
+/* By evaluating the rules, not the diagram. `hit` may be NULL; its rule is n_rules for a valid
+ * configuration and for an index out of range. */
 bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit);
 
 /* Does some valid configuration have these values? config[i] is read where fixed[i] != 0.

@@ -148,6 +148,11 @@ static void write_in(struct writer *w, int depth)
 {
     kp_buf_addc(&w->out, '(');
     write_expr(w, depth - 1);
+    if (below(w->rng, 2)) {
+        kp_buf_adds(&w->out,
+                    below(w->rng, 2) ? " in {12, 1, 4, 2})" : " in {2.0, true, \"a\", 8})");
+        return;
+    }
     kp_buf_adds(&w->out, " in {");
     write_atom(w);
     kp_buf_adds(&w->out, ", ");
@@ -183,8 +188,9 @@ static void write_expr(struct writer *w, int depth)
 /* What rules mostly look like: a comparison of sums of products. */
 static void write_usual(struct writer *w)
 {
-    static const char *const limits[] = {"<= 16", "<= 64",    "< 10", ">= 8", "> 3",
-                                         "== 12", "% 3 == 0", "<= N", "!= 4", "// 2 > 3"};
+    static const char *const limits[] = {"<= 16",     "<= 64", "< 10",     ">= 8",
+                                         "> 3",       "== 12", "% 3 == 0", "% 5 == 2",
+                                         "% 64 == 0", "<= N",  "!= 4",     "// 2 > 3"};
     uint64_t n = 1 + below(w->rng, 3);
     kp_buf_addc(&w->out, '(');
     for (uint64_t i = 0; i < n; i++) {
