@@ -4,7 +4,9 @@
  *
  *     t += spread * (north + south + west + east - 4 t) + loss * (ambient - t) + gain * power
  *
- * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself.
+ * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself. Here the
+ * terms are gathered: t = keep * t + spread * (their sum) + feed, with keep = 1 - 4 spread - loss
+ * and feed = loss * ambient + gain * power, which does not change from step to step.
  *
  * All steps happen in one launch. A work-group loads EX x EY cells, of which a ring as wide as one
  * step becomes useless with each step, and stores what is right in the end. Neighbouring groups
@@ -14,14 +16,14 @@
 #pragma kopt problem W H STEPS=4
 #pragma kopt param   BX {8,16,32,64,128,256}  BY {1,2,4,8,16}
 #pragma kopt param   TX {1,2,4}  TY {1,2,4,8,16,32}
-#pragma kopt param   POWER_LOCAL {0,1}
+#pragma kopt param   FEED_LOCAL {0,1}
 #pragma kopt param   UNROLL {0,1}
-#pragma kopt default BX=32 BY=8 TX=1 TY=4 POWER_LOCAL=0 UNROLL=1
+#pragma kopt default BX=32 BY=8 TX=1 TY=4 FEED_LOCAL=0 UNROLL=1
 
 #pragma kopt let     DEPTH = STEPS
 #pragma kopt let     EX = BX * TX
 #pragma kopt let     EY = BY * TY
-#pragma kopt let     SMEM = 4 * EX * (2 * (EY + 2) + POWER_LOCAL * EY)
+#pragma kopt let     SMEM = 4 * EX * (2 * (EY + 2) + FEED_LOCAL * EY)
 
 #pragma kopt require BX <= device.max_block_x && BY <= device.max_block_y && BX * BY <= device.max_threads
 #pragma kopt require EX > 2 * STEPS && EY > 2 * STEPS                : "nothing would be left of the tile after all steps"
@@ -34,7 +36,7 @@
 #pragma kopt arg     T f32[W*H] uniform(20, 80)  P f32[W*H] uniform(0, 1)  R f32[W*H] out
 #pragma kopt arg     W H STEPS spread f32 = 0.2  loss f32 = 0.01  ambient f32 = 20  gain f32 = 0.5
 /* A step rounds some eight times; it never magnifies an error, since the new temperature is a
- * mean of old ones. 2^-24 * 8 * STEPS is at most half of the bound. */
+ * mean of old ones. 2^-24 * 8 * STEPS is half of the bound. */
 #pragma kopt check   R against hotspot_ref.c:hotspot_ref rtol 1e-6 * STEPS atol 0
 #pragma kopt metric  GBps = 3.0 * 4 * W * H / time_ns
 #pragma kopt metric  Gcells = 1.0 * W * H * STEPS / time_ns
@@ -44,7 +46,7 @@
 #define BY 8
 #define TX 1
 #define TY 4
-#define POWER_LOCAL 0
+#define FEED_LOCAL 0
 #define UNROLL 1
 #define DEPTH 4 /* STEPS must then be 4 */
 #define EX (BX * TX)
@@ -69,9 +71,10 @@ __kernel void hotspot(__global const float *restrict T, __global const float *re
                       float ambient, float gain)
 {
     __local float tiles[2 * TILE];
-#if POWER_LOCAL
-    __local float power[EX * EY];
+#if FEED_LOCAL
+    __local float feed[EX * EY];
 #endif
+    float keep = 1.0f - 4.0f * spread - loss;
     int lx = get_local_id(0), ly = get_local_id(1);
     int left = get_group_id(0) * (EX - 2 * DEPTH) - DEPTH;
     int top = get_group_id(1) * (EY - 2 * DEPTH) - DEPTH;
@@ -81,8 +84,8 @@ __kernel void hotspot(__global const float *restrict T, __global const float *re
         /* What lies outside the plate is any number: nothing inside looks at it. */
         int gx = clamp(left + x, 0, W - 1), gy = clamp(top + y, 0, H - 1);
         tiles[(y + 1) * EX + x] = T[(size_t)gy * W + gx];
-#if POWER_LOCAL
-        power[y * EX + x] = P[(size_t)gy * W + gx];
+#if FEED_LOCAL
+        feed[y * EX + x] = loss * ambient + gain * P[(size_t)gy * W + gx];
 #endif
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -99,13 +102,13 @@ __kernel void hotspot(__global const float *restrict T, __global const float *re
             south = gy < H - 1 ? south : c;
             west = gx > 0 ? west : c;
             east = gx < W - 1 ? east : c;
-#if POWER_LOCAL
-            float p = power[at];
+#if FEED_LOCAL
+            float f = feed[at];
 #else
-            float p = P[(size_t)clamp(gy, 0, H - 1) * W + clamp(gx, 0, W - 1)];
+            float f = loss * ambient +
+                      gain * P[(size_t)clamp(gy, 0, H - 1) * W + clamp(gx, 0, W - 1)];
 #endif
-            now[at] = c + spread * ((north + south) + (west + east) - 4.0f * c) +
-                      loss * (ambient - c) + gain * p;
+            now[at] = keep * c + (spread * ((north + south) + (west + east)) + f);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

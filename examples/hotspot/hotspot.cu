@@ -4,7 +4,9 @@
  *
  *     t += spread * (north + south + west + east - 4 t) + loss * (ambient - t) + gain * power
  *
- * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself.
+ * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself. Here the
+ * terms are gathered: t = keep * t + spread * (their sum) + feed, with keep = 1 - 4 spread - loss
+ * and feed = loss * ambient + gain * power, which does not change from step to step.
  *
  * All steps happen in one launch. A block loads EX x EY cells, of which a ring as wide as one step
  * becomes useless with each step, and stores what is right in the end. Neighbouring blocks compute
@@ -16,15 +18,15 @@
 #pragma kopt param   BX {16,32,64,128}  BY {1,2,4,8,16}
 #pragma kopt param   TX {1,2,3,4}  TY {1,2,3,4,6,8,12,16}
 #pragma kopt param   BUFFERS {1,2}
-#pragma kopt param   POWER_SHARED {0,1}
+#pragma kopt param   FEED_SHARED {0,1}
 #pragma kopt param   UNROLL {1,2}
 #pragma kopt param   MIN_BLOCKS {1,2,4}
-#pragma kopt default BX=32 BY=8 TX=1 TY=4 BUFFERS=2 POWER_SHARED=0 UNROLL=1 MIN_BLOCKS=1
+#pragma kopt default BX=32 BY=8 TX=1 TY=4 BUFFERS=2 FEED_SHARED=0 UNROLL=1 MIN_BLOCKS=1
 
 #pragma kopt let     DEPTH = STEPS
 #pragma kopt let     EX = BX * TX
 #pragma kopt let     EY = BY * TY
-#pragma kopt let     SMEM = 4 * EX * (BUFFERS * (EY + 2) + POWER_SHARED * EY)
+#pragma kopt let     SMEM = 4 * EX * (BUFFERS * (EY + 2) + FEED_SHARED * EY)
 
 #pragma kopt require 64 <= BX * BY && BX * BY <= min(1024, device.max_threads)
 #pragma kopt require EX > 2 * STEPS && EY > 2 * STEPS                : "nothing would be left of the tile after all steps"
@@ -40,7 +42,7 @@
 #pragma kopt arg     T f32[W*H] uniform(20, 80)  P f32[W*H] uniform(0, 1)  R f32[W*H] out
 #pragma kopt arg     W H STEPS spread f32 = 0.2  loss f32 = 0.01  ambient f32 = 20  gain f32 = 0.5
 /* A step rounds some eight times; it never magnifies an error, since the new temperature is a
- * mean of old ones. 2^-24 * 8 * STEPS is at most half of the bound. */
+ * mean of old ones. 2^-24 * 8 * STEPS is half of the bound. */
 #pragma kopt check   R against hotspot_ref.c:hotspot_ref rtol 1e-6 * STEPS atol 0
 #pragma kopt metric  GBps = 3.0 * 4 * W * H / time_ns
 #pragma kopt metric  Gcells = 1.0 * W * H * STEPS / time_ns
@@ -51,7 +53,7 @@
 #define TX 1
 #define TY 4
 #define BUFFERS 2
-#define POWER_SHARED 0
+#define FEED_SHARED 0
 #define UNROLL 1
 #define MIN_BLOCKS 1
 #define DEPTH 4 /* STEPS must then be 4 */
@@ -73,13 +75,14 @@ extern "C" __global__ void __launch_bounds__(BX * BY, MIN_BLOCKS)
     int x0 = threadIdx.x, y0 = threadIdx.y * TY; /* the thread's columns lie BX apart */
     int left = blockIdx.x * (EX - 2 * DEPTH) - DEPTH, top = blockIdx.y * (EY - 2 * DEPTH) - DEPTH;
 
+    float keep = 1.0f - 4.0f * spread - loss;
     float t[TX][TY];
-#if POWER_SHARED
-    float *power = smem + BUFFERS * TILE;
-#define POWER(i, j) power[(y0 + (j)) * EX + x0 + (i) * BX]
+#if FEED_SHARED
+    float *feed = smem + BUFFERS * TILE;
+#define FEED(i, j) feed[(y0 + (j)) * EX + x0 + (i) * BX]
 #else
-    float p[TX][TY];
-#define POWER(i, j) p[i][j]
+    float feed[TX][TY];
+#define FEED(i, j) feed[i][j]
 #endif
 #pragma unroll
     for (int i = 0; i < TX; i++) {
@@ -89,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY, MIN_BLOCKS)
             bool inside = 0 <= x && x < W && 0 <= y && y < H;
             size_t at = (size_t)y * W + x;
             t[i][j] = inside ? T[at] : 0.0f;
-            POWER(i, j) = inside ? gain * P[at] : 0.0f;
+            FEED(i, j) = inside ? loss * ambient + gain * P[at] : 0.0f;
             show[(y0 + j) * EX + x0 + i * BX] = t[i][j];
         }
     }
@@ -111,8 +114,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY, MIN_BLOCKS)
                 float south = j < TY - 1 ? t[i][j < TY - 1 ? j + 1 : j] : old[at + EX];
                 if (gy >= H - 1)
                     south = c;
-                t[i][j] = c + spread * ((n + south) + (w + e) - 4.0f * c) + loss * (ambient - c) +
-                          POWER(i, j);
+                t[i][j] = keep * c + (spread * ((n + south) + (w + e)) + FEED(i, j));
                 north = c;
             }
         }

@@ -58,23 +58,18 @@ typedef float vec_t;
 #define LOAD(p) (*(p))
 #endif
 
-static __device__ __forceinline__ void add(float *a, float v)
+static __device__ __forceinline__ void add(float *a, vec_t v)
 {
+#if VEC == 1
     a[0] += v;
-}
-
-static __device__ __forceinline__ void add(float *a, float2 v)
-{
+#else
     a[0] += v.x;
     a[1] += v.y;
-}
-
-static __device__ __forceinline__ void add(float *a, float4 v)
-{
-    a[0] += v.x;
-    a[1] += v.y;
+#if VEC == 4
     a[2] += v.z;
     a[3] += v.w;
+#endif
+#endif
 }
 
 /* The sum of `value` over the block, for thread 0. All threads call it. */
@@ -128,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int u = 0; u < UNROLL; u++)
             add(acc[u], a[u]);
     }
+#pragma unroll 1
     for (; i < end; i += step)
         add(acc[0], LOAD(v + i));
     if (blockIdx.x == 0 && tid < (unsigned)N % VEC)
@@ -151,6 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         return;
     __threadfence();
     value = 0;
+#pragma unroll 1
     for (unsigned b = tid; b < BLOCKS; b += THREADS)
         value += __ldcg(partial + b);
     value = block_sum(value, scratch);
