@@ -6,24 +6,26 @@
  *
  * The estimate: before level k, the diagram has at most as many nodes as there are assignments
  * of the known parameters that some open rule still needs, and at most the product of what the
- * open rules can tell apart. A rule tells apart no more than its known parts have different
- * values, and hardly more than there are assignments of its other parameters. The search for
- * its diagram has to look at all of the former, unless the rule is a threshold. */
+ * open rules can tell apart. */
 #include "space/residual.h"
 
 #include <string.h>
 
 enum { UNIT = 1 << 16, WORK_MAX = 200 * 1000, WORK_SHARE = 4 };
 
+struct width {
+    uint64_t residuals; /* what a rule tells apart */
+    uint64_t states;    /* what the search for its diagram has to tell apart */
+};
+
 struct rule {
     struct kp_outline outline;
     struct kp_varset vars;
     uint32_t *members; /* own indices of its parameters */
     uint32_t size;
-    uint64_t log_all;  /* of its assignments */
-    uint64_t log_left; /* of those of its parameters that are not known */
-    uint64_t width;    /* what it tells apart at present */
-    uint64_t states;   /* what the search for its diagram has to tell apart */
+    uint64_t log_all;   /* of its assignments */
+    uint64_t log_left;  /* of those of its parameters that are not known */
+    struct width width; /* at present */
     bool threshold;
     uint32_t left; /* parameters not known */
 };
@@ -56,10 +58,21 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t rule_states(struct model *m, struct rule *r, const struct kp_varset *known)
+/* What a rule tells apart, and what the search for its diagram has to. A threshold has as many
+ * residuals along one of its values as there are assignments of its other parameters, or few
+ * more; no rule has more than all subsets of these. */
+static struct width rule_width(struct model *m, struct rule *r, const struct kp_varset *known,
+                               uint64_t log_left)
 {
+    uint64_t largest = 0;
+    uint64_t states = kp_outline_log_states(&r->outline, known, &largest);
+    uint64_t subsets =
+        log_left < (uint64_t)16 * UNIT ? exp2_units(log_left) * UNIT : UINT64_MAX;
     m->work += r->outline.n_nodes;
-    return kp_outline_log_states(&r->outline, known);
+    uint64_t apart = states;
+    if (r->threshold)
+        apart = states - largest + smaller(largest, log_left);
+    return (struct width){smaller(apart, subsets), r->threshold ? apart : states};
 }
 
 /* Parameter `i` becomes known. */
@@ -70,13 +83,11 @@ static void assign(struct model *m, uint32_t i)
     m->log_params += m->open[i] ? m->log_domain[i] : 0;
     for (uint32_t k = 0; k < m->n_rules_of[i]; k++) {
         struct rule *r = &m->rules[m->rules_of[i][k]];
-        m->log_rules -= r->width;
+        m->log_rules -= r->width.residuals;
         r->log_left -= m->log_domain[i];
         r->left--;
-        uint64_t states = r->left ? rule_states(m, r, &m->known) : 0;
-        r->width = smaller(states, r->log_left);
-        r->states = r->threshold ? r->width : states;
-        m->log_rules += r->width;
+        r->width = r->left ? rule_width(m, r, &m->known, r->log_left) : (struct width){0, 0};
+        m->log_rules += r->width.residuals;
         for (uint32_t q = 0; r->left == 0 && q < r->size; q++)
             if (--m->open[r->members[q]] == 0)
                 m->log_params -= m->log_domain[r->members[q]];
@@ -92,8 +103,7 @@ static void forget(struct model *m)
     for (uint32_t r = 0; r < m->n_rules; r++) {
         m->rules[r].log_left = m->rules[r].log_all;
         m->rules[r].left = m->rules[r].size;
-        m->rules[r].width = 0;
-        m->rules[r].states = 0;
+        m->rules[r].width = (struct width){0, 0};
     }
     m->work += m->n_rules;
 }
@@ -113,7 +123,7 @@ static uint64_t cost_of(struct model *m, const uint32_t *order)
         uint64_t log_domain = m->log_domain[i];
         cost = add(cost, exp2_units(smaller(m->log_params, m->log_rules) + log_domain));
         for (uint32_t r = 0; r < m->n_rules_of[i]; r++)
-            cost = add(cost, exp2_units(m->rules[m->rules_of[i][r]].states + log_domain));
+            cost = add(cost, exp2_units(m->rules[m->rules_of[i][r]].width.states + log_domain));
         assign(m, i);
     }
     return cost;
@@ -127,9 +137,9 @@ static uint64_t width_after(struct model *m, uint32_t i)
     kp_varset_add(&known, m->param[i]);
     for (uint32_t k = 0; k < m->n_rules_of[i]; k++) {
         struct rule *r = &m->rules[m->rules_of[i][k]];
-        width -= r->width;
+        width -= r->width.residuals;
         if (r->left > 1)
-            width += smaller(rule_states(m, r, &known), r->log_left - m->log_domain[i]);
+            width += rule_width(m, r, &known, r->log_left - m->log_domain[i]).residuals;
     }
     m->work += m->n_rules_of[i] + 1;
     return width;

@@ -99,12 +99,15 @@ struct kp_outline {
     struct kp_outline_node *nodes; /* children first; the last one is the atom */
     uint32_t *children;
     uint32_t n_nodes;
-    uint32_t *scratch; /* by node */
+    uint32_t *states;  /* scratch, by node */
+    uint32_t *largest; /* scratch, by node */
 };
 bool kp_outline_build(struct kp_outline *o, const struct kp_term *atom,
                       const uint32_t *log_domain, struct kp_arena *arena);
-/* How many different residuals there can be at most when the parameters in `known` are. */
-uint64_t kp_outline_log_states(struct kp_outline *o, const struct kp_varset *known);
+/* How many different states there can be at most when the parameters in `known` are; *largest:
+ * of that, the share of the one known value with the most. */
+uint64_t kp_outline_log_states(struct kp_outline *o, const struct kp_varset *known,
+                               uint64_t *largest);
 /* Piecewise linear, in integers: the same on every machine. */
 uint32_t kp_log2_units(uint64_t n);
 

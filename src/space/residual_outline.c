@@ -160,8 +160,9 @@ bool kp_outline_build(struct kp_outline *o, const struct kp_term *atom,
         return true;
     if (!outline(&in, atom, UINT32_MAX))
         return false;
-    o->scratch = kp_arena_alloc(arena, o->n_nodes, sizeof(*o->scratch));
-    return o->scratch != NULL;
+    o->states = kp_arena_alloc(arena, o->n_nodes, sizeof(*o->states));
+    o->largest = kp_arena_alloc(arena, o->n_nodes, sizeof(*o->largest));
+    return o->states && o->largest;
 }
 
 enum cover { COVER_NONE, COVER_SOME, COVER_ALL };
@@ -177,29 +178,43 @@ static enum cover covered(const struct kp_varset *vars, const struct kp_varset *
     return all ? COVER_ALL : some ? COVER_SOME : COVER_NONE;
 }
 
-static uint32_t states_of(const struct kp_outline *o, const struct kp_outline_node *n,
-                          const struct kp_varset *known)
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-    uint64_t merged = 0; /* operands that a chain holds as one value */
-    uint64_t apart = 0;
-    enum cover c = covered(&n->vars, known);
-    if (c != COVER_SOME)
-        return c == COVER_ALL ? n->log_n : 0;
-    for (uint32_t i = 0; i < n->n_children; i++) {
-        uint32_t child = o->children[n->first_child + i];
-        bool whole = covered(&o->nodes[child].vars, known) == COVER_ALL;
-        if (n->chain && whole)
-            merged += o->scratch[child];
-        else
-            apart += o->scratch[child];
-    }
-    apart += merged < n->log_n ? merged : n->log_n;
-    return apart > UINT32_MAX ? UINT32_MAX : (uint32_t)apart;
+    return a > b ? a : b;
 }
 
-uint64_t kp_outline_log_states(struct kp_outline *o, const struct kp_varset *known)
+static void set_states(struct kp_outline *o, uint32_t node, const struct kp_varset *known)
 {
+    const struct kp_outline_node *n = &o->nodes[node];
+    uint64_t merged = 0; /* operands that a chain holds as one value */
+    uint64_t apart = 0;
+    uint32_t largest = 0;
+    enum cover c = covered(&n->vars, known);
+    for (uint32_t i = 0; c == COVER_SOME && i < n->n_children; i++) {
+        uint32_t child = o->children[n->first_child + i];
+        if (n->chain && covered(&o->nodes[child].vars, known) == COVER_ALL) {
+            merged += o->states[child];
+            continue;
+        }
+        apart += o->states[child];
+        largest = larger(largest, o->largest[child]);
+    }
+    if (c == COVER_ALL)
+        merged = n->log_n;
+    merged = merged < n->log_n ? merged : n->log_n;
+    apart += merged;
+    o->largest[node] = larger(largest, (uint32_t)merged);
+    o->states[node] = apart > UINT32_MAX ? UINT32_MAX : (uint32_t)apart;
+}
+
+uint64_t kp_outline_log_states(struct kp_outline *o, const struct kp_varset *known,
+                               uint64_t *largest)
+{
+    *largest = 0;
+    if (o->n_nodes == 0)
+        return 0;
     for (uint32_t i = 0; i < o->n_nodes; i++)
-        o->scratch[i] = states_of(o, &o->nodes[i], known);
-    return o->n_nodes ? o->scratch[o->n_nodes - 1] : 0;
+        set_states(o, i, known);
+    *largest = o->largest[o->n_nodes - 1];
+    return o->states[o->n_nodes - 1];
 }

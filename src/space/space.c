@@ -210,7 +210,8 @@ static kopt_status build(struct kp_space *s, kopt_error *err)
     for (int attempt = 0; attempt < KP_ORDER_ATTEMPTS; attempt++) {
         s->budget.used = used;
         st = build_diagram(s, attempt, &rule, err);
-        if (st != KOPT_ERANGE || s->budget.steps > RETRY_STEPS)
+        if (st != KOPT_ERANGE || s->budget.steps > RETRY_STEPS ||
+            s->budget.steps > s->budget.max_steps)
             break;
         /* Another order helps a lot or not at all; do not spend as long on each. */
         s->budget.max = used + (max - used) / 4;

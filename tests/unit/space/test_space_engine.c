@@ -221,6 +221,23 @@ static void a_remainder_of_a_long_product_needs_few_states(void **state)
     made_deinit(&m);
 }
 
+static void a_remainder_of_a_sum_of_products_is_counted(void **state)
+{
+    (void)state;
+    struct made m;
+    uint64_t want = 0;
+    made_init(&m);
+    made_param(&m, "a", "[i for i in range(1, 201)]");
+    made_param(&m, "b", "[i for i in range(1, 201)]");
+    made_param(&m, "c", "[i for i in range(1, 201)]");
+    made_rule(&m, kopt_dialect, "(a + b*c) % 64 == 7");
+    for (int a = 1; a <= 200; a++)
+        for (int b = 1; b <= 200; b++)
+            for (int c = 1; c <= 200; c++)
+                want += (a + b * c) % 64 == 7;
+    assert_int_equal(count_of(&m), want);
+}
+
 /* ---- sampling ---- */
 
 /* Chi-square against equal shares, and its bound: the mean (df) and four standard deviations
@@ -429,6 +446,7 @@ int main(void)
         cmocka_unit_test(integers_that_no_double_holds_are_compared_exactly),
         cmocka_unit_test(partial_products_that_overflow_are_errors_as_written),
         cmocka_unit_test(a_remainder_of_a_long_product_needs_few_states),
+        cmocka_unit_test(a_remainder_of_a_sum_of_products_is_counted),
         cmocka_unit_test(samples_are_uniform_over_the_valid_configurations),
         cmocka_unit_test(samples_of_a_huge_space_follow_its_counts),
         cmocka_unit_test(an_error_makes_a_configuration_invalid_and_says_why),

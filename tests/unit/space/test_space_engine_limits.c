@@ -95,6 +95,55 @@ static void a_space_over_its_memory_names_the_rule(void **state)
     made_deinit(&m);
 }
 
+static void a_space_that_takes_too_long_names_the_rule(void **state)
+{
+    (void)state;
+    struct made m;
+    struct kp_space *s = NULL;
+    kopt_error err = {0};
+    made_init(&m);
+    add_params(&m, "x", 6, ten);
+    made_rule(&m, kopt_dialect, "x0 <= x1");
+    made_rule(&m, kopt_dialect,
+              "(x0*7919 + x1*104729 + x2*15485863 + x3*32452843) % 1009 == 17");
+    m.rules[1].line = 12;
+    m.desc.max_steps = 1000000;
+    assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_OK);
+    kp_space_free(s);
+    m.desc.max_steps = 1000;
+    assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_ERANGE);
+    assert_null(s);
+    assert_non_null(strstr(err.message, "line 12"));
+    assert_non_null(strstr(err.message, "1000 steps"));
+    assert_string_not_equal(err.hint, "");
+    made_deinit(&m);
+}
+
+/* The middle of a chained comparison is looked at twice; thirty of them within each other would
+ * be a tree of 2^30 terms. */
+static void a_rule_that_unfolds_without_end_is_refused(void **state)
+{
+    (void)state;
+    struct made m;
+    struct kp_space *s = NULL;
+    kopt_error err = {0};
+    char rule[1024] = "";
+    size_t n = 0;
+    made_init(&m);
+    made_param(&m, "a", "{0,1,2}");
+    for (int i = 0; i < 30; i++)
+        n += (size_t)snprintf(rule + n, sizeof(rule) - n, "(0 < ");
+    n += (size_t)snprintf(rule + n, sizeof(rule) - n, "a");
+    for (int i = 0; i < 30; i++)
+        n += (size_t)snprintf(rule + n, sizeof(rule) - n, " < 3)");
+    made_rule(&m, python_dialect, rule);
+    m.desc.max_bytes = (size_t)1 << 20;
+    assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_ERANGE);
+    assert_non_null(strstr(err.message, "rule (0 < (0 <"));
+    assert_null(s);
+    made_deinit(&m);
+}
+
 static void what_a_description_may_not_be_is_refused(void **state)
 {
     (void)state;
@@ -326,6 +375,8 @@ int main(void)
         cmocka_unit_test(free_parameters_cost_nothing),
         cmocka_unit_test(a_space_with_more_than_64_bits_of_configurations_is_refused),
         cmocka_unit_test(a_space_over_its_memory_names_the_rule),
+        cmocka_unit_test(a_space_that_takes_too_long_names_the_rule),
+        cmocka_unit_test(a_rule_that_unfolds_without_end_is_refused),
         cmocka_unit_test(what_a_description_may_not_be_is_refused),
         cmocka_unit_test(a_space_without_parameters_has_one_configuration_or_none),
         cmocka_unit_test(every_failing_allocation_is_clean),
