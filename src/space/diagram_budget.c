@@ -94,17 +94,14 @@ void kp_budget_blame(struct kp_budget *b, const struct kp_arena *arena)
 
 kopt_status kp_budget_error(const struct kp_budget *b, kopt_error *err)
 {
-    if (b->max_steps && b->steps > b->max_steps) {
-        kopt_status st =
-            kp_err(err, KOPT_ERANGE, "the space takes more than %llu million steps",
-                   (unsigned long long)(b->max_steps / 1000000));
-        kp_err_hint(err, "give fewer values, or write rules over fewer parameters each");
-        return st;
-    }
-    if (!b->over)
+    kopt_status st = KOPT_ERANGE;
+    if (b->max_steps && b->steps > b->max_steps)
+        st = kp_err(err, st, "the space takes more than %llu steps",
+                    (unsigned long long)b->max_steps);
+    else if (b->over)
+        st = kp_err(err, st, "the space needs more than %zu KiB of memory", b->max >> 10);
+    else
         return kp_err_nomem(err);
-    kopt_status st =
-        kp_err(err, KOPT_ERANGE, "the space needs more than %zu MiB of memory", b->max >> 20);
     kp_err_hint(err, "give fewer values, or write rules over fewer parameters each");
     return st;
 }

@@ -87,7 +87,7 @@ static void a_space_over_its_memory_names_the_rule(void **state)
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_ERANGE);
     assert_null(s);
     assert_non_null(strstr(err.message, "7919"));
-    assert_non_null(strstr(err.message, "1 MiB"));
+    assert_non_null(strstr(err.message, "1024 KiB"));
     assert_string_not_equal(err.hint, "");
     m.desc.n_rules = 1;
     assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_OK);
