@@ -234,7 +234,8 @@ static int bench_shared(bool json)
 {
     static const char *const files[] = {"hotspot_milo",      "gemm_milo",   "convolution_milo",
                                         "dedispersion_milo", "convolution", "pnpoly"};
-    const char *data = getenv("KOPT_SHARED_DATA");
+    const char *data =
+        getenv("KOPT_SHARED_DATA"); /* NOLINT(concurrency-mt-unsafe): one thread */
     int rc = 0;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[4096];

@@ -164,7 +164,7 @@ static inline uint64_t kp_diagram_total(const struct kp_diagram *d)
 
 /* The order of the parameters that promises the smallest diagram: order[level] = parameter.
  * `attempt` 0 is the best guess, 1 and 2 are others, for when that was too large. Depends on
- * nothing but the arguments (integer arithmetic alone). */
+ * nothing but the arguments. */
 enum { KP_ORDER_ATTEMPTS = 3 };
 struct kp_atoms; /* residual.h */
 struct kp_order_input {
