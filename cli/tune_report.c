@@ -160,6 +160,7 @@ static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
     share_row(t, "device", s->device_s, s->wall_s, "loads, copies, launches, checks");
     share_row(t, "  loading", s->load_s, s->wall_s, "images, by the driver");
     share_row(t, "  launches", s->launch_s, s->wall_s, "warm-up and timed");
+    share_row(t, "  checking", s->check_s, s->wall_s, "outputs against references");
     share_row(t, "device idle", s->idle_s, s->wall_s, "waits for the compiler or the search");
     share_row(t, "compiling", s->compile_s, 0, workers);
     share_row(t, "search", s->search_s, s->wall_s, "");
@@ -211,6 +212,7 @@ static void json_split(struct cli_json *j, const kopt_tune_split *s)
     cli_json_num(j, "device_s", s->device_s);
     cli_json_num(j, "load_s", s->load_s);
     cli_json_num(j, "launch_s", s->launch_s);
+    cli_json_num(j, "check_s", s->check_s);
     cli_json_num(j, "idle_s", s->idle_s);
     cli_json_num(j, "compile_s", s->compile_s);
     cli_json_num(j, "search_s", s->search_s);

@@ -60,6 +60,7 @@ typedef struct kopt_tune_split {
     double search_s;    /* inside the strategy */
     double store_s;     /* inside the store */
     double load_s;      /* part of device_s: the driver loading images */
+    double check_s;     /* part of device_s: comparing outputs with the references */
     double overhead_ms; /* per measurement, all that is ours and holds the device up: checks and
                            messages in the runner, and from a result to the next launch */
 } kopt_tune_split;

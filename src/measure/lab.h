@@ -118,7 +118,9 @@ struct kp_lab_event {
     kopt_result result; /* RESULT: all but id, config, from_store, race; strings and samples are
                            borrowed until the next call */
     double launch_ns;   /* wall time inside launches */
-    double load_ns;     /* wall time the driver took to load the image */
+    double load_ns;     /* wall time the driver took to load and unload the image */
+    double check_ns;    /* wall time comparing outputs with the references */
+    double sense_ns;    /* wall time reading sensors */
 };
 
 /* The next event, within `timeout_ms` (-1: wait for ever) or until a byte arrives at `wake_fd`

@@ -236,6 +236,8 @@ static void read_result(struct kp_lab *lab, const struct job *job, const struct 
     r->wall_us = kp_clock_wall_us();
     ev->launch_ns = (double)kp_message_i64(m, "launch_ns", 0);
     ev->load_ns = (double)kp_message_i64(m, "load_ns", 0);
+    ev->check_ns = (double)kp_message_i64(m, "check_ns", 0);
+    ev->sense_ns = (double)kp_message_i64(m, "sense_ns", 0);
     lab->use.launch_ns += (int64_t)ev->launch_ns;
 }
 

@@ -81,6 +81,8 @@ struct kp_session {
     int64_t dispatch_ns; /* from a result's arrival to the next launch's message */
     uint64_t n_fed;      /* launches sent to the device */
     int64_t load_ns;
+    int64_t check_ns;
+    int64_t sense_ns;
     int64_t woken_ns; /* when the last wait ended */
 
     atomic_int stop;

@@ -341,7 +341,9 @@ static kopt_status on_event(struct kp_session *s, const struct kp_lab_event *ev,
         it->state = ITEM_READY;
         return KOPT_OK;
     }
-    s->load_ns += ev->load_ns > 0 ? (int64_t)ev->load_ns : 0;
+    s->load_ns += (int64_t)ev->load_ns;
+    s->check_ns += (int64_t)ev->check_ns;
+    s->sense_ns += (int64_t)ev->sense_ns;
     return finish_item(s, it, &ev->result, err);
 }
 

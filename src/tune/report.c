@@ -21,10 +21,13 @@ static void split(struct kp_session *s)
     p->device_s = seconds(use.device_ns);
     p->launch_s = seconds(use.launch_ns);
     p->load_s = seconds(s->load_ns);
+    p->check_s = seconds(s->check_ns);
     p->idle_s = fmax(0, p->wall_s - p->device_s);
     p->compile_s = seconds(use.compile_ns);
     p->search_s = seconds(s->search_ns);
     p->store_s = seconds(s->store_ns);
+    kp_log(&s->log, KP_LOG_DEBUG, "sensors %.3f s, from a result to the next launch %.3f s",
+           seconds(s->sense_ns), seconds(s->dispatch_ns));
     int64_t ours = use.device_ns - use.launch_ns - s->load_ns + s->dispatch_ns;
     p->overhead_ms = s->n_measured ? (double)ours / 1e6 / (double)s->n_measured : (double)NAN;
 }

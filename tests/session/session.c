@@ -43,8 +43,8 @@ void session_init(struct session *s, const char *kernel, const char *store)
     s->o.store = store;
     s->o.device = "fake:0";
     s->o.compilers = 2;
-    s->o.compile_timeout_s = 1.5;
-    s->o.launch_timeout_s = 1.5;
+    s->o.compile_timeout_s = 4;
+    s->o.launch_timeout_s = 4;
     s->o.callbacks.result = on_result;
     s->o.callbacks.log = on_log;
     s->o.callbacks.user = s;

@@ -313,6 +313,7 @@ static void read_sensors(struct kp_runner *r, struct outcome *o)
         return;
     kp_device_sensors(r->dev, &o->sensors);
     r->sensed_ns = kp_clock_ns();
+    r->sense_ns += r->sensed_ns - now;
 }
 
 /* --- the whole
@@ -377,7 +378,7 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     o->interval = (struct kp_interval){NAN, NAN, NAN};
     o->sensors = (struct kp_sensors){NAN, NAN, NAN, NAN, NAN, 0};
     o->info = (struct kp_module_info){-1, -1, -1, -1};
-    r->launch_ns = 0;
+    r->launch_ns = r->check_ns = r->sense_ns = 0;
     kopt_status st = kp_candidate_load(r, m, &c, &err);
     int64_t load_ns = kp_clock_ns() - begun;
     if (st == KOPT_OK) {
@@ -386,12 +387,16 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     }
     if (st != KOPT_OK)
         failed(r, o, st, &err);
+    int64_t unload_begun = kp_clock_ns();
     kp_candidate_unload(r, &c);
+    int64_t ended = kp_clock_ns();
     struct kp_json *j = outcome_to_json(&p, o);
     if (j) {
-        (void)kp_json_set_i64(j, "device_ns", kp_clock_ns() - begun);
+        (void)kp_json_set_i64(j, "device_ns", ended - begun);
         (void)kp_json_set_i64(j, "launch_ns", r->launch_ns);
-        (void)kp_json_set_i64(j, "load_ns", load_ns);
+        (void)kp_json_set_i64(j, "load_ns", load_ns + ended - unload_begun);
+        (void)kp_json_set_i64(j, "check_ns", r->check_ns);
+        (void)kp_json_set_i64(j, "sense_ns", r->sense_ns);
     }
     bool ok = kp_message_send(KP_PROC_FD, j, o->times, o->n * sizeof(double), NULL) == KOPT_OK;
     ok = ok && !o->lost;

@@ -116,6 +116,7 @@ static kopt_status set_check(struct kp_runner *r, const struct kp_message *m, ko
 kopt_status kp_runner_check_all(struct kp_runner *r, struct kp_compare *out, size_t *check,
                                 kopt_error *err)
 {
+    int64_t begun = kp_clock_ns();
     *out = (struct kp_compare){0};
     *check = r->n_checks;
     for (size_t i = 0; i < r->n_checks; i++) {
@@ -132,6 +133,7 @@ kopt_status kp_runner_check_all(struct kp_runner *r, struct kp_compare *out, siz
         }
         out->max_error = max_error;
     }
+    r->check_ns += kp_clock_ns() - begun;
     return KOPT_OK;
 }
 

@@ -43,7 +43,10 @@ struct kp_runner {
     struct kp_restore restore[KP_RUNNER_BUFFERS];
     size_t n_restore;
     struct kp_candidate slots[KP_RUNNER_SLOTS];
-    int64_t launch_ns; /* wall time in launches, of the job in hand */
+    /* wall time of the job in hand */
+    int64_t launch_ns; /* in launches */
+    int64_t check_ns;  /* comparing outputs, writing inputs anew */
+    int64_t sense_ns;  /* reading sensors */
     int64_t sensed_ns; /* when the sensors were read last; 0 = never */
 };
 
