@@ -204,17 +204,15 @@ bool kp_diagram_product(const struct kp_product_input *in, struct kp_budget *b,
     struct kp_product p = {.in = in, .b = b, .arena = &arena};
     size_t charged = 0;
     *out = (struct kp_diagram){.root = KP_MDD_NONE};
-    bool ok = kp_product_prepare(&p);
-    if (ok && kp_budget_charge(b, arena.used)) {
+    bool ok = kp_product_prepare(&p) && kp_budget_charge(b, arena.used);
+    if (ok) {
         charged = arena.used;
         ok = kp_product_expand(&p);
         free_states(&p, &p.now);
         free_states(&p, &p.next);
         ok = ok && kp_product_reduce(&p, out);
-    } else {
-        kp_budget_blame(b, &arena);
-        ok = false;
     }
+    kp_budget_blame(b, &arena);
     release(&p);
     b->used -= charged;
     kp_arena_deinit(&arena);
