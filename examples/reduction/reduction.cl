@@ -104,11 +104,10 @@ __kernel void reduction(__global const float *restrict x, volatile __global floa
     scratch[lid] = value;
     group_sum(scratch, lid);
 
-    /* OpenCL 1.2 orders the memory of different groups only through atomic operations and
-     * fences as here; devices keep to it. */
+    /* What groups tell one another goes through atomic operations, which no cache holds back. */
     if (lid == 0) {
-        partial[group] = scratch[0];
-        mem_fence(CLK_GLOBAL_MEM_FENCE);
+        (void)atomic_xchg(partial + group, scratch[0]);
+        mem_fence(CLK_GLOBAL_MEM_FENCE); /* the part is there before the group is counted */
         last = atomic_inc(arrived) == GROUPS - 1;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -116,12 +115,12 @@ __kernel void reduction(__global const float *restrict x, volatile __global floa
         mem_fence(CLK_GLOBAL_MEM_FENCE);
         value = 0;
         for (uint g = lid; g < GROUPS; g += THREADS)
-            value += partial[g];
+            value += as_float(atomic_or((volatile __global int *)partial + g, 0));
         scratch[lid] = value;
         group_sum(scratch, lid);
         if (lid == 0) {
             *sum = scratch[0];
-            *arrived = 0; /* ready for another launch */
+            (void)atomic_xchg(arrived, 0u); /* ready for another launch */
         }
     }
 }
