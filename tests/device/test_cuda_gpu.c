@@ -372,17 +372,17 @@ static void all_of_shared_memory_can_be_used(void **state)
 static void too_many_registers_are_refused(void **state)
 {
     /* 96 values that are all alive around a loop */
-    struct kp_module *m = build(
-        "__global__ void many(float *a, int n) { float x[96];\n"
-        "#pragma unroll\n"
-        "  for (int i = 0; i < 96; i++) x[i] = a[i * 1024 + threadIdx.x];\n"
-        "  for (int k = 0; k < n; k++) {\n"
-        "#pragma unroll\n"
-        "    for (int i = 0; i < 96; i++) x[i] = x[i] * x[(i + 17) % 96] + 1;\n"
-        "  }\n"
-        "#pragma unroll\n"
-        "  for (int i = 0; i < 96; i++) a[i * 1024 + threadIdx.x] = x[i]; }\n",
-        "many");
+    struct kp_module *m =
+        build("__global__ void many(float *a, int n) { float x[96];\n"
+              "#pragma unroll\n"
+              "  for (int i = 0; i < 96; i++) x[i] = a[i * 1024 + threadIdx.x];\n"
+              "  for (int k = 0; k < n; k++) {\n"
+              "#pragma unroll\n"
+              "    for (int i = 0; i < 96; i++) x[i] = x[i] * x[(i + 17) % 96] + 1;\n"
+              "  }\n"
+              "#pragma unroll\n"
+              "  for (int i = 0; i < 96; i++) a[i * 1024 + threadIdx.x] = x[i]; }\n",
+              "many");
     const struct kp_module_info *info = kp_module_get_info(m);
     double t;
     (void)state;
