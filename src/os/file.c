@@ -182,9 +182,13 @@ kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err)
     return KOPT_OK;
 }
 
+/* Links are removed, never followed: the folder may lie where others write, too. */
 static void remove_level(const char *path, int levels)
 {
-    DIR *d = opendir(path);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !d)
+        (void)close(fd);
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;

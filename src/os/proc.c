@@ -25,6 +25,8 @@
 
 extern char **environ;
 
+enum { SEND_TIMEOUT_S = 60, FREE_FD = 10 };
+
 /* --- starting --------------------------------------------------------------------------------
  */
 
@@ -56,13 +58,15 @@ static _Noreturn void run_child(const struct child *c)
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
     int null = open("/dev/null", O_RDONLY);
-    int sock = fcntl(c->socket, F_DUPFD, 10);
-    int report = fcntl(c->report, F_DUPFD_CLOEXEC, 10);
-    int ok = null >= 0 && sock >= 0 && report >= 0 && dup2(null, 0) == 0 &&
-             dup2(c->output, 1) == 1 && dup2(c->output, 2) == 2 &&
-             dup2(sock, KP_PROC_FD) == KP_PROC_FD && close(sock) == 0;
-    if (null > 2 && null != KP_PROC_FD)
-        (void)close(null);
+    /* Out of the way of 0 to 3 first: a parent without stdin may have been given those. */
+    int sock = fcntl(c->socket, F_DUPFD_CLOEXEC, FREE_FD);
+    int report = fcntl(c->report, F_DUPFD_CLOEXEC, FREE_FD);
+    int output = fcntl(c->output, F_DUPFD_CLOEXEC, FREE_FD);
+    int ok = null >= 0 && sock >= 0 && report >= 0 && output >= 0 && dup2(null, 0) == 0 &&
+             dup2(output, 1) == 1 && dup2(output, 2) == 2 &&
+             dup2(sock, KP_PROC_FD) == KP_PROC_FD;
+    /* What the parent's other parts left open is none of the child's business. */
+    (void)close_range(KP_PROC_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     if (ok && (!c->o->cwd || chdir(c->o->cwd) == 0)) {
         /* execve promises not to change them */
         (void)execve(c->o->path, (char *const *)(uintptr_t)c->o->argv, c->envp);
@@ -144,6 +148,9 @@ kopt_status kp_proc_start(const struct kp_proc_options *o, struct kp_proc *p, ko
         st = start_failed(o->path, errno, err);
         goto done;
     }
+    /* A child that does not read must not hold its parent up for ever. */
+    struct timeval limit = {.tv_sec = SEND_TIMEOUT_S};
+    (void)setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     struct child c = {o, envp, sockets[1], report[1], output, getpid()};
     pid_t pid = fork();
     if (pid < 0) {
@@ -344,6 +351,12 @@ void kp_proc_wait(struct kp_proc *const *procs, size_t n, int wake_fd, int timeo
     if (wake_fd >= 0)
         fds[k++] = (struct pollfd){.fd = wake_fd, .events = POLLIN};
     (void)poll(fds, k, timeout_ms); /* EINTR: the caller looks again */
+}
+
+bool kp_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
 /* --- finding ---------------------------------------------------------------------------------

@@ -62,6 +62,9 @@ int kp_proc_frame(struct kp_proc *p, struct kp_buf *out);
  * arrives at `wake_fd` (-1: none), or `timeout_ms` (-1: for ever) is over. */
 void kp_proc_wait(struct kp_proc *const *procs, size_t n, int wake_fd, int timeout_ms);
 
+/* Is there something to read right now? False for -1. */
+bool kp_readable(int fd);
+
 /* The path of a helper program of ours: the environment variable KOPT_LIBEXEC, beside the
  * running library or program, or where it was installed. *out is the caller's. Errors:
  * KOPT_EENV (where it was looked for), KOPT_ENOMEM. */
