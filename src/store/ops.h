@@ -35,6 +35,8 @@ struct kp_store_ops {
                          const kopt_result *r, int64_t *id, kopt_error *err);
     kopt_status (*finish)(struct kp_store *st, int64_t id, const kopt_result *r,
                           kopt_error *err);
+    /* Only of one that waits to be completed; no such result is no error. */
+    kopt_status (*withdraw)(struct kp_store *st, int64_t id, kopt_error *err);
     kopt_status (*add)(struct kp_store *st, int64_t run, int64_t subject, const kopt_result *r,
                        int64_t *id, kopt_error *err);
     /* Is there a result of the subject with this configuration, race, outcome, wall_us and

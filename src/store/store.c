@@ -228,6 +228,12 @@ kopt_status kp_store_finish(struct kp_store *st, int64_t result_id, const kopt_r
     return code;
 }
 
+kopt_status kp_store_withdraw(struct kp_store *st, int64_t result_id, kopt_error *err)
+{
+    kopt_status code = kp_store_may_write(st, err);
+    return code == KOPT_OK ? st->ops->withdraw(st, result_id, err) : code;
+}
+
 kopt_status kp_store_add(struct kp_store *st, int64_t run, int64_t subject,
                          const kopt_result *r, int64_t *result_id, kopt_error *err)
 {

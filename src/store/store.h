@@ -87,6 +87,8 @@ kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
 /* Complete it; r->config and r->race are ignored. Durable when it returns. */
 kopt_status kp_store_finish(struct kp_store *st, int64_t result_id, const kopt_result *r,
                             kopt_error *err);
+/* It was not launched after all: forget it. Nothing happens to one that is completed. */
+kopt_status kp_store_withdraw(struct kp_store *st, int64_t result_id, kopt_error *err);
 /* Both at once, for results that came without a launch (compile errors, imports). */
 kopt_status kp_store_add(struct kp_store *st, int64_t run, int64_t subject,
                          const kopt_result *r, int64_t *result_id, kopt_error *err);

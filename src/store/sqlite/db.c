@@ -515,6 +515,7 @@ static const struct kp_store_ops ops = {
     .run_end = kp_sqlite_run_end,
     .begin = kp_sqlite_result_begin,
     .finish = kp_sqlite_result_finish,
+    .withdraw = kp_sqlite_result_withdraw,
     .add = kp_sqlite_result_add,
     .has = kp_sqlite_result_has,
     .subjects = kp_sqlite_subjects,

@@ -80,6 +80,7 @@ kopt_status kp_sqlite_result_begin(struct kp_store *st, int64_t run, int64_t sub
                                    const kopt_result *r, int64_t *id, kopt_error *err);
 kopt_status kp_sqlite_result_finish(struct kp_store *st, int64_t id, const kopt_result *r,
                                     kopt_error *err);
+kopt_status kp_sqlite_result_withdraw(struct kp_store *st, int64_t id, kopt_error *err);
 kopt_status kp_sqlite_result_add(struct kp_store *st, int64_t run, int64_t subject,
                                  const kopt_result *r, int64_t *id, kopt_error *err);
 kopt_status kp_sqlite_result_has(struct kp_store *st, int64_t subject, const kopt_result *r,

@@ -284,6 +284,19 @@ kopt_status kp_sqlite_result_finish(struct kp_store *st, int64_t id, const kopt_
     return code;
 }
 
+kopt_status kp_sqlite_result_withdraw(struct kp_store *st, int64_t id, kopt_error *err)
+{
+    struct kp_sqlite *s = start(st);
+    sqlite3_stmt *q = NULL;
+    kopt_status code =
+        kp_sqlite_prepare(s, "DELETE FROM result WHERE id = ?1 AND outcome = 10", &q, err);
+    if (code != KOPT_OK)
+        return code;
+    code = kp_sqlite_run(s, q, sqlite3_bind_int64(q, 1, id), err);
+    (void)sqlite3_finalize(q);
+    return code;
+}
+
 kopt_status kp_sqlite_result_add(struct kp_store *st, int64_t run, int64_t subject,
                                  const kopt_result *r, int64_t *id, kopt_error *err)
 {
