@@ -38,14 +38,19 @@ static uint16_t to_f16(double v)
     return (uint16_t)(sign | ((scale + 25) << 10) | (bits - 1024));
 }
 
-/* The upper half of a float, rounded to nearest even. */
+/* The upper half of a float, rounded to nearest even. The step through float rounds to odd, so
+ * that the second rounding still sees on which side of the middle the value lay (Boldo and
+ * Melquiond, Emulation of FMA and correctly rounded sums, 2008). */
 static uint16_t to_bf16(double v)
 {
     float f = (float)v;
+    double back = fabs((double)f);
     uint32_t u;
     memcpy(&u, &f, sizeof(u));
     if (isnan(v))
         return 0x7fc0;
+    if (back != fabs(v) && (u & 1) == 0)
+        u += back < fabs(v) ? 1U : -1U;
     return (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
@@ -101,11 +106,13 @@ static void store_int(enum kp_elem e, int64_t i, unsigned char *out)
         out[k] = (unsigned char)(u >> (8 * k)); /* little-endian, as every device here */
 }
 
-/* False when the type cannot hold the value. */
+/* False when the type cannot hold the value: out of range, or so large that it would become an
+ * infinity. */
 static bool store_f64(enum kp_elem e, double v, unsigned char *out)
 {
     double low;
     double high;
+    bool finite = isfinite(v);
     if (int_range(e, &low, &high)) {
         if (!(v >= low && v <= high))
             return false;
@@ -114,13 +121,16 @@ static bool store_f64(enum kp_elem e, double v, unsigned char *out)
     }
     if (e == KP_F16 || e == KP_BF16) {
         uint16_t h = e == KP_F16 ? to_f16(v) : to_bf16(v);
+        uint16_t infinite = e == KP_F16 ? 0x7c00 : 0x7f80;
         memcpy(out, &h, sizeof(h));
-    } else if (e == KP_F32) {
+        return !finite || (h & infinite) != infinite;
+    }
+    if (e == KP_F32) {
         float f = (float)v;
         memcpy(out, &f, sizeof(f));
-    } else {
-        memcpy(out, &v, sizeof(v));
+        return !finite || isfinite(f);
     }
+    memcpy(out, &v, sizeof(v));
     return true;
 }
 
@@ -230,7 +240,12 @@ static kopt_status fill_random(const struct fill *f, uint64_t seed, kopt_error *
         st = number(f, f->b2, &b, err);
     if (st != KOPT_OK)
         return st;
-    if (f->kind == KP_FILL_UNIFORM && (b < a || (integer && (a < low || b > high))))
+    if (f->kind == KP_FILL_UNIFORM && integer) {
+        a = ceil(a);
+        b = floor(b);
+    }
+    if (f->kind == KP_FILL_UNIFORM &&
+        (b < a || !isfinite(b - a) || (integer && (a < low || b > high))))
         return fill_error(f, "its bounds are out of order or of the type's range", err);
     kp_rng_init(&rng, seed);
     for (size_t i = 0; i < f->n; i++) {
@@ -238,11 +253,12 @@ static kopt_status fill_random(const struct fill *f, uint64_t seed, kopt_error *
         if (f->kind == KP_FILL_NORMAL)
             v = a + b * kp_rng_normal(&rng);
         else
-            v = a + (integer ? floor(kp_rng_f64(&rng) * (floor(b - a) + 1))
-                             : kp_rng_f64(&rng) * (b - a));
+            v = a +
+                (integer ? floor(kp_rng_f64(&rng) * (b - a + 1)) : kp_rng_f64(&rng) * (b - a));
         if (integer)
             v = fmin(fmax(nearbyint(v), low), high);
-        (void)store_f64(f->elem, v, f->bytes + i * size);
+        if (!store_f64(f->elem, v, f->bytes + i * size))
+            return fill_error(f, "its type does not hold a value", err);
     }
     return KOPT_OK;
 }

@@ -34,14 +34,16 @@ void kp_data_describe(const struct kp_bound *b, uint64_t seed, struct kp_buf *ou
 
 /* Compile the C file of `check` with the host's compiler ($CC, cc), call its function in a
  * process of its own over the input files (files[arg], NULL for outputs), and write the checked
- * buffer to `out_path`. Errors: KOPT_EENV (no C compiler), KOPT_EINPUT (does not compile: its
- * first error line), KOPT_ECRASH, KOPT_ETIMEOUT, KOPT_EIO, KOPT_ENOMEM. */
+ * buffer to `out_path`. $CC may have words behind the program's name. Errors: KOPT_EENV (no C
+ * compiler), KOPT_EINPUT (does not compile: its first error line), KOPT_ECRASH, KOPT_ETIMEOUT,
+ * KOPT_EINTR, KOPT_EIO, KOPT_ENOMEM. */
 struct kp_host_reference {
     const struct kp_bound *bound;
     size_t check;
     const char *const *files; /* by argument */
     const char *scratch;      /* folder for its own files */
     int64_t timeout_ns;
+    int wake_fd; /* a byte there ends it with KOPT_EINTR; -1 = none */
 };
 kopt_status kp_host_reference_run(const struct kp_host_reference *h, const char *out_path,
                                   kopt_error *err);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static const int64_t SECOND = 1000000000;
-enum { COMPILE_TIMEOUT_S = 60 };
+enum { COMPILE_TIMEOUT_S = 60, CC_WORDS_MAX = 8 };
 
 static const char *c_type(enum kp_elem e)
 {
@@ -82,11 +82,12 @@ static kopt_status write_wrapper(const struct kp_host_reference *h, const char *
 }
 
 /* Wait for a process that speaks no frames. True: it ended with status 0. */
-static bool wait_quiet(struct kp_proc *p, int64_t timeout_ns, char *how, size_t how_bytes)
+static bool wait_quiet(struct kp_proc *p, int64_t timeout_ns, int wake_fd, char *how,
+                       size_t how_bytes)
 {
     int64_t deadline = kp_clock_ns() + timeout_ns;
     while (!kp_proc_ended(p, how, how_bytes)) {
-        if (kp_clock_ns() > deadline) {
+        if (kp_clock_ns() > deadline || kp_readable(wake_fd)) {
             kp_proc_kill(p);
             (void)snprintf(how, how_bytes, "it did not end in time");
             return false;
@@ -110,39 +111,60 @@ static void first_error_line(const char *path, char *out, size_t bytes)
     kp_buf_deinit(&text);
 }
 
+/* The words of $CC ("ccache gcc"), "cc" when it is not set. `text` is where they lie. */
+static size_t compiler_words(char *text, size_t bytes, const char **words)
+{
+    const char *cc = getenv("CC"); /* NOLINT(concurrency-mt-unsafe): never set by us */
+    size_t n = 0;
+    (void)snprintf(text, bytes, "%s", cc ? cc : "");
+    for (char *p = text; *p && n < CC_WORDS_MAX;) {
+        p += strspn(p, " \t");
+        if (*p)
+            words[n++] = p;
+        p += strcspn(p, " \t");
+        if (*p)
+            *p++ = 0;
+    }
+    if (n == 0)
+        words[n++] = "cc";
+    return n;
+}
+
 static kopt_status run_cc(const struct kp_host_reference *h, const char *source,
                           const char *library, const char *output, bool openmp, kopt_error *err)
 {
     char how[64];
     char line[512];
-    const char *cc = getenv("CC"); /* NOLINT(concurrency-mt-unsafe): never set by us */
-    if (!cc || !cc[0])
-        cc = "cc";
-    /* env finds the compiler in PATH. */
-    const char *argv[] = {"env",
-                          cc,
-                          "-std=gnu17",
-                          "-O3",
-                          "-march=native",
-                          "-fPIC",
-                          "-shared",
-                          "-w",
-                          "-o",
-                          library,
-                          source,
-                          "-lm",
-                          openmp ? "-fopenmp" : NULL,
-                          NULL};
+    char cc[512];
+    const char *argv[CC_WORDS_MAX + 16];
+    size_t n = 0;
+    argv[n++] = "env"; /* finds the compiler in PATH */
+    n += compiler_words(cc, sizeof(cc), argv + n);
+    const char *const fixed[] = {"-std=gnu17",
+                                 "-O3",
+                                 "-march=native",
+                                 "-fPIC",
+                                 "-shared",
+                                 "-w",
+                                 "-o",
+                                 library,
+                                 source,
+                                 "-lm",
+                                 openmp ? "-fopenmp" : NULL,
+                                 NULL};
+    memcpy(argv + n, fixed, sizeof(fixed));
     struct kp_proc_options o = {.path = "/usr/bin/env", .argv = argv, .output_path = output};
     struct kp_proc p;
     (void)unlink(output);
     kopt_status st = kp_proc_start(&o, &p, err);
     if (st != KOPT_OK)
         return st;
-    if (wait_quiet(&p, COMPILE_TIMEOUT_S * SECOND, how, sizeof(how)))
+    if (wait_quiet(&p, COMPILE_TIMEOUT_S * SECOND, h->wake_fd, how, sizeof(how)))
         return KOPT_OK;
+    if (kp_readable(h->wake_fd))
+        return kp_err(err, KOPT_EINTR, "interrupted");
     if (strcmp(how, "exit status 127") == 0) {
-        st = kp_err(err, KOPT_EENV, "no C compiler (%s) to build the reference with", cc);
+        st = kp_err(err, KOPT_EENV, "no C compiler (%s) to build the reference with", argv[1]);
         kp_err_hint(err, "install gcc, set CC, or check against a kernel instead");
         return st;
     }
@@ -199,7 +221,7 @@ static kopt_status call_library(const struct kp_host_reference *h, const char *l
     if (err)
         *err = (kopt_error){0};
     struct kp_json *args = arguments(h, out_path, err);
-    bool ok = args && kp_json_set_str(j, "library", library) && kp_json_set(j, "args", args);
+    bool ok = kp_json_set(j, "args", args) && kp_json_set_str(j, "library", library);
     kopt_status st = ok ? KOPT_OK : err && err->code ? err->code : kp_err_nomem(err);
     if (st == KOPT_OK)
         st = kp_proc_find("kopt-worker", &worker, err);
@@ -213,9 +235,12 @@ static kopt_status call_library(const struct kp_host_reference *h, const char *l
     int64_t deadline = kp_clock_ns() + h->timeout_ns;
     int got = 0;
     struct kp_proc *procs[] = {&p};
-    while (st == KOPT_OK && (got = kp_proc_frame(&p, &frame)) == 0 && kp_clock_ns() < deadline)
-        kp_proc_wait(procs, 1, -1, 200);
-    if (st == KOPT_OK && got <= 0) {
+    while (st == KOPT_OK && (got = kp_proc_frame(&p, &frame)) == 0 &&
+           kp_clock_ns() < deadline && !kp_readable(h->wake_fd))
+        kp_proc_wait(procs, 1, h->wake_fd, 200);
+    if (st == KOPT_OK && got == 0 && kp_readable(h->wake_fd)) {
+        st = kp_err(err, KOPT_EINTR, "interrupted");
+    } else if (st == KOPT_OK && got <= 0) {
         char how[64] = "it did not end in time";
         for (int i = 0; got < 0 && i < 200 && !kp_proc_ended(&p, how, sizeof(how)); i++)
             kp_clock_sleep_ns(1000000);

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TAIL_BYTES = 4096 };
@@ -46,7 +48,7 @@ static struct job *job_new(const struct kp_lab_job *src)
     j->launch.args = kp_calloc(src->launch.n_args + 1, sizeof(*j->launch.args));
     j->macros = kp_calloc(src->n_macros + 1, sizeof(*j->macros));
     bool ok = j->entry && j->launch.args && j->macros;
-    if (ok)
+    if (ok && src->launch.n_args)
         memcpy(j->launch.args, src->launch.args, src->launch.n_args * sizeof(*j->launch.args));
     for (size_t i = 0; i < src->n_macros && ok; i++) {
         j->macros[i] = kp_strdup(src->macros[i]);
@@ -82,8 +84,11 @@ void kp_lab_job_remove(struct kp_lab *lab, int64_t id)
 void kp_lab_forget(struct kp_lab *lab, int64_t id)
 {
     struct job *j = kp_lab_job_find(lab, id);
-    if (j && j->state == JOB_COMPILED)
-        kp_lab_job_remove(lab, id);
+    if (!j || j->state == JOB_MEASURING)
+        return;
+    if (j->state == JOB_COMPILING)
+        kp_lab_compilers_drop(lab, id);
+    kp_lab_job_remove(lab, id);
 }
 
 bool kp_lab_is_compiled(const struct kp_lab *lab, int64_t id)
@@ -181,6 +186,8 @@ kopt_status kp_lab_spawn(struct kp_lab *lab, const char *role, const char *outpu
     return kp_proc_start(&o, p, err);
 }
 
+enum { AWAIT_INTERRUPTED = -2 };
+
 /* 1: a frame is in lab->frame; 0: time is over; -1: the process is gone. */
 static int await_frame(struct kp_lab *lab, struct kp_proc *p, int64_t deadline)
 {
@@ -189,17 +196,21 @@ static int await_frame(struct kp_lab *lab, struct kp_proc *p, int64_t deadline)
         int64_t left = deadline - kp_clock_ns();
         if (got != 0 || left <= 0)
             return got;
-        kp_proc_wait(&p, 1, -1, left > 1000000000 ? 1000 : (int)(left / 1000000) + 1);
+        if (kp_readable(lab->o.wake_fd))
+            return AWAIT_INTERRUPTED;
+        kp_proc_wait(&p, 1, lab->o.wake_fd,
+                     left > 1000000000 ? 1000 : (int)(left / 1000000) + 1);
     }
 }
 
 static kopt_status lost_process(struct kp_proc *p, int got, kopt_error *err)
 {
     char how[64] = "it closed its connection";
-    if (got < 0)
-        for (int i = 0; i < 200 && p->pid && !kp_proc_ended(p, how, sizeof(how)); i++)
-            kp_clock_sleep_ns(1000000);
+    for (int i = 0; got == -1 && i < 200 && p->pid && !kp_proc_ended(p, how, sizeof(how)); i++)
+        kp_clock_sleep_ns(1000000);
     kp_proc_kill(p);
+    if (got == AWAIT_INTERRUPTED)
+        return kp_err(err, KOPT_EINTR, "interrupted");
     if (got < 0)
         return kp_err(err, KOPT_ECRASH, "a worker process ended: %s", how);
     return kp_err(err, KOPT_ETIMEOUT, "a worker process did not answer in time");
@@ -228,6 +239,7 @@ kopt_status kp_lab_call(struct kp_lab *lab, struct kp_proc *p, struct kp_json *h
         if (strcmp(is, "phase") != 0)
             break;
         kp_message_deinit(reply);
+        deadline = kp_clock_ns() + timeout_ns; /* it is getting on */
     }
     if (st == KOPT_OK && strcmp(kp_message_what(reply, "is"), "error") == 0) {
         kopt_error e;
@@ -250,28 +262,26 @@ static int gather(const struct kp_lab *lab, struct kp_proc **procs)
     return n;
 }
 
-static bool any_lane_off(const struct kp_lab *lab)
-{
-    for (size_t i = 0; i < lab->n_lanes; i++)
-        if (lab->lanes[i].state == LANE_OFF)
-            return true;
-    return false;
-}
-
-/* Bring back what died; with several lanes one may stay away. */
+/* Bring back what died. Of several lanes some may stay away: they are not tried for ever. */
 static kopt_status mend(struct kp_lab *lab, kopt_error *err)
 {
     size_t alive = 0;
     kopt_status st = KOPT_OK;
-    for (size_t i = 0; i < lab->n_lanes && any_lane_off(lab); i++) {
-        if (lab->lanes[i].state == LANE_OFF)
-            st = kp_lab_lane_start(lab, &lab->lanes[i], err);
+    for (size_t i = 0; i < lab->n_lanes; i++) {
+        struct lane *l = &lab->lanes[i];
+        kopt_status one = l->state == LANE_OFF ? kp_lab_lane_start(lab, l, err) : KOPT_OK;
+        if (one != KOPT_OK) {
+            l->state = LANE_GONE;
+            st = one;
+        }
     }
     for (size_t i = 0; i < lab->n_lanes; i++)
-        alive += lab->lanes[i].state != LANE_OFF;
+        alive += lab->lanes[i].state != LANE_GONE;
     if (alive == 0) {
         kp_err_wrap(err, "the device cannot be opened again");
-        return st == KOPT_EENV || st == KOPT_ENOMEM || st == KOPT_EFULL ? st : KOPT_EDEVICE;
+        return st == KOPT_EENV || st == KOPT_ENOMEM || st == KOPT_EFULL || st == KOPT_EINTR
+                   ? st
+                   : KOPT_EDEVICE;
     }
     return kp_lab_compilers_health(lab, err);
 }
@@ -353,6 +363,23 @@ kopt_status kp_lab_set_checks(struct kp_lab *lab, const struct kp_lab_check *c, 
  * ---------------------------------------------------------------------- */
 
 static const char prefix[] = "kopt-";
+static const char lock_name[] = "lock"; /* held for as long as the session lives */
+
+/* A folder of this user's whose lock nobody holds. The process id alone does not tell: its
+ * owner may live in another container that shares the folder. */
+static bool is_abandoned(const char *folder)
+{
+    struct stat st;
+    if (lstat(folder, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+        return false;
+    char *path = kp_path_join(folder, lock_name);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool free_lock = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    kp_free(path);
+    return free_lock;
+}
 
 /* Scratch folders carry their owner's process id: those of dead owners are left-overs of a
  * session that was killed. */
@@ -368,7 +395,7 @@ static void sweep(const char *root)
         if (*end != '-' || pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
         char *path = kp_path_join(root, e->d_name);
-        if (path)
+        if (path && is_abandoned(path))
             kp_dir_remove(path);
         kp_free(path);
     }
@@ -383,6 +410,12 @@ static kopt_status make_scratch(struct kp_lab *lab, kopt_error *err)
     kopt_status st = kp_dir_temp(name, &lab->scratch, err);
     if (st != KOPT_OK)
         return st;
+    char *lock = kp_path_join(lab->scratch, lock_name);
+    lab->lock_fd = lock ? open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    kp_free(lock);
+    if (lab->lock_fd < 0 || flock(lab->lock_fd, LOCK_EX) != 0)
+        return kp_err(err, KOPT_EIO, "cannot lock %s: %s", lab->scratch,
+                      strerrordesc_np(errno));
     char *root = kp_path_dir(lab->scratch);
     if (root)
         sweep(root);
@@ -431,6 +464,7 @@ kopt_status kp_lab_open(const struct kp_lab_options *o, struct kp_lab **out, kop
     if (!lab)
         return kp_err_nomem(err);
     lab->o = *o;
+    lab->lock_fd = -1;
     lab->frame = KP_BUF_INIT(KP_FRAME_MAX);
     lab->text = KP_BUF_INIT(65536);
     lab->log = KP_BUF_INIT(1 << 20);
@@ -471,6 +505,8 @@ void kp_lab_close(struct kp_lab *lab)
     for (size_t i = 0; i < lab->n_checks; i++)
         kp_free((char *)(uintptr_t)lab->checks[i].file);
     kp_dir_remove(lab->scratch);
+    if (lab->lock_fd >= 0)
+        (void)close(lab->lock_fd);
     kp_free(lab->buffers);
     kp_free(lab->checks);
     kp_free(lab->compilers);
@@ -560,6 +596,7 @@ kopt_status kp_lab_probe(enum kp_backend b,
     if (!lab)
         return kp_err_nomem(err);
     lab->frame = KP_BUF_INIT(KP_FRAME_MAX);
+    lab->o.wake_fd = -1;
     kopt_status st = kp_proc_find("kopt-worker", &lab->worker, err);
     if (st == KOPT_OK)
         st = probe_with(lab, b, visit, user, err);

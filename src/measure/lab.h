@@ -12,7 +12,6 @@
 #ifndef KP_MEASURE_LAB_H
 #define KP_MEASURE_LAB_H
 
-#include "base/log.h"
 #include "kopt/types.h"
 #include "measure/message.h"
 
@@ -22,7 +21,7 @@ struct kp_lab;
 
 struct kp_lab_options {
     enum kp_backend backend;
-    int devices[KP_LAB_LANES_MAX]; /* indices; all of one kind */
+    int devices[KP_LAB_LANES_MAX]; /* indices, all different; of one kind */
     size_t n_devices;              /* at least 1 */
     unsigned compilers;            /* at least 1 */
     struct kp_str source;          /* borrowed while the lab lives, as are all below */
@@ -31,12 +30,12 @@ struct kp_lab_options {
     size_t n_options;
     int64_t compile_timeout_ns;
     int64_t launch_timeout_ns;
-    const struct kp_log *log;
+    int wake_fd; /* a byte there ends blocking steps with KOPT_EINTR; -1 = none */
 };
 
 /* Makes the scratch folder, opens the devices, starts the compilers.
- * Errors: KOPT_EENV (driver, device or helper program missing), KOPT_EDEVICE, KOPT_ENOMEM,
- * KOPT_EIO, KOPT_EFULL. */
+ * Errors: KOPT_EENV (driver, device or helper program missing), KOPT_EDEVICE, KOPT_EUSAGE
+ * (devices of different kinds), KOPT_ENOMEM, KOPT_EIO, KOPT_EFULL. */
 kopt_status kp_lab_open(const struct kp_lab_options *o, struct kp_lab **out, kopt_error *err);
 /* Ends every process, removes the scratch folder. */
 void kp_lab_close(struct kp_lab *lab);
@@ -88,7 +87,7 @@ struct kp_lab_job {
 kopt_status kp_lab_compile(struct kp_lab *lab, const struct kp_lab_job *job, kopt_error *err);
 /* Jobs that wait for a compiler or are being compiled. */
 size_t kp_lab_n_compiling(const struct kp_lab *lab);
-/* Forget a compiled job and its image. */
+/* Forget a job that is not being measured: it gives no more events. */
 void kp_lab_forget(struct kp_lab *lab, int64_t id);
 /* Is its image there? */
 bool kp_lab_is_compiled(const struct kp_lab *lab, int64_t id);
@@ -102,11 +101,11 @@ struct kp_lab_plan {
     double budget_ns; /* of timed launches */
     size_t flush_bytes;
     bool check;
-    bool keep; /* keep the image after the result, for a race */
 };
 
 bool kp_lab_lane_free(const struct kp_lab *lab);
-/* Errors: KOPT_EBUSY (no free lane), KOPT_ENOTFOUND (not compiled), KOPT_EDEVICE. */
+/* Errors: KOPT_EBUSY (no free lane, or it was found dead: the job waits), KOPT_ENOTFOUND (not
+ * compiled), KOPT_ENOMEM. */
 kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_plan *p,
                            kopt_error *err);
 
@@ -133,7 +132,8 @@ kopt_status kp_lab_next(struct kp_lab *lab, int timeout_ms, int wake_fd,
  * -------------------------------------------------------------------- */
 
 /* Compile and launch a reference kernel on the first lane, keep buffers in files.
- * Errors: KOPT_EINPUT (does not compile), KOPT_EFAILED (crash, hang, refused launch). */
+ * Errors: KOPT_EINPUT (does not compile), KOPT_EFAILED (crash, hang, refused launch),
+ * KOPT_EDEVICE (the device cannot be opened again), KOPT_EINTR, KOPT_ENOMEM. */
 struct kp_lab_save {
     uint32_t buffer;
     const char *file;
@@ -143,7 +143,8 @@ kopt_status kp_lab_reference(struct kp_lab *lab, const struct kp_lab_job *job,
 
 /* Interleaved launches of compiled jobs ids[n] on the first lane: times_ns[round][n], NaN where
  * the clock failed; *rounds: wanted on entry, made on return. bad[i] is set where the last
- * answer was wrong. Errors: KOPT_EFAILED (the runner died), KOPT_EDEVICE. */
+ * answer was wrong. Errors: KOPT_EFAILED (a launch was refused, or the runner died),
+ * KOPT_EDEVICE (it cannot be started again), KOPT_EINTR, KOPT_ENOTFOUND, KOPT_ENOMEM. */
 kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
                         const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
                         bool *bad, kopt_error *err);

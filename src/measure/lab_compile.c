@@ -48,6 +48,8 @@ static void start(struct kp_lab *lab, struct compiler *c)
     c->paused_ns = 0;
     c->pause_begun_ns = 0;
     c->deadline_ns = kp_clock_ns() + OPEN_TIMEOUT_S * SECOND;
+    if (kp_lab_lanes_hold(lab))
+        kp_lab_compilers_pause(lab, true);
 }
 
 void kp_lab_compilers_start(struct kp_lab *lab)
@@ -190,6 +192,8 @@ static bool on_error(struct kp_lab *lab, struct compiler *c, const struct kp_mes
         open_failed(lab, c, &err);
         return false;
     }
+    if (c->state != COMPILER_BUSY)
+        return false;
     int64_t id = c->job;
     double ns = busy_ns(c, kp_clock_ns());
     job_over(lab, c);
@@ -220,6 +224,18 @@ static bool on_message(struct kp_lab *lab, struct compiler *c, struct kp_lab_eve
     }
     kp_message_deinit(&m);
     return event;
+}
+
+void kp_lab_compilers_drop(struct kp_lab *lab, int64_t id)
+{
+    for (size_t i = 0; i < lab->n_compilers; i++) {
+        struct compiler *c = &lab->compilers[i];
+        if (c->state != COMPILER_BUSY || c->job != id)
+            continue;
+        job_over(lab, c);
+        kp_proc_kill(&c->proc);
+        start(lab, c);
+    }
 }
 
 /* The process is gone, or has to go: what does that make of its job? */

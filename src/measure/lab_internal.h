@@ -34,14 +34,18 @@ struct compiler {
     char *output;           /* path of its stdout and stderr */
 };
 
-enum lane_state { LANE_OFF, LANE_IDLE, LANE_BUSY };
+enum lane_state {
+    LANE_OFF, /* to be started again */
+    LANE_IDLE,
+    LANE_BUSY,
+    LANE_GONE /* cannot be started any more; the others go on */
+};
 
 struct lane {
     struct kp_proc proc;
     enum lane_state state;
     int device;
     int64_t job;
-    bool keep;   /* the image after the result */
     bool holds;  /* compilers are stopped for it */
     bool loaded; /* its module is loaded: the kernel itself may be running */
     int64_t begun_ns;
@@ -52,6 +56,7 @@ struct lane {
 struct kp_lab {
     struct kp_lab_options o;
     char *scratch;
+    int lock_fd;  /* of the scratch folder's lock; -1 = none */
     char *worker; /* path of the helper program */
     char *cache_env;
     struct kp_device_info info;
@@ -72,6 +77,7 @@ struct kp_lab {
     struct kp_buf log;     /* an event's log */
     double *times;         /* an event's samples */
     kopt_error open_error; /* why a compiler could not be opened */
+    bool known;            /* info is set */
 };
 
 struct job *kp_lab_job_find(const struct kp_lab *lab, int64_t id);
@@ -88,6 +94,8 @@ void kp_lab_fail_output(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id,
 void kp_lab_compilers_start(struct kp_lab *lab);
 void kp_lab_compilers_feed(struct kp_lab *lab);
 void kp_lab_compilers_pause(struct kp_lab *lab, bool stop);
+/* End the work on a job, and with it the process: compilers cannot be asked to stop. */
+void kp_lab_compilers_drop(struct kp_lab *lab, int64_t id);
 /* True: *ev is set. */
 bool kp_lab_compilers_poll(struct kp_lab *lab, struct kp_lab_event *ev);
 /* Fails when no compiler can be opened. */
@@ -99,6 +107,8 @@ bool kp_lab_put_plan(struct kp_json *j, const struct kp_lab_plan *p);
 kopt_status kp_lab_lane_start(struct kp_lab *lab, struct lane *l, kopt_error *err);
 bool kp_lab_lanes_poll(struct kp_lab *lab, struct kp_lab_event *ev);
 int64_t kp_lab_lanes_deadline(const struct kp_lab *lab);
+/* Is a candidate being timed on the cores that compile? */
+bool kp_lab_lanes_hold(const struct kp_lab *lab);
 kopt_status kp_lab_lane_buffers(struct kp_lab *lab, struct lane *l, kopt_error *err);
 kopt_status kp_lab_lane_checks(struct kp_lab *lab, struct lane *l, kopt_error *err);
 

@@ -25,9 +25,23 @@ static kopt_status open_device(struct kp_lab *lab, struct lane *l, kopt_error *e
     kopt_status st = kp_lab_call(lab, &l->proc, j, NULL, OPEN_TIMEOUT_S * SECOND, &m, err);
     if (st != KOPT_OK)
         return st;
-    kp_message_get_info(&m, &lab->info);
-    lab->free_bytes = kp_message_i64(&m, "free_bytes", 0);
+    struct kp_device_info info;
+    kp_message_get_info(&m, &info);
+    int64_t free_bytes = kp_message_i64(&m, "free_bytes", 0);
     kp_message_deinit(&m);
+    if (!lab->known) {
+        lab->info = info;
+        lab->free_bytes = free_bytes;
+        lab->known = true;
+    }
+    /* Fake devices have numbers in their names. */
+    bool same_name = info.backend == KP_BACKEND_FAKE || strcmp(info.name, lab->info.name) == 0;
+    if (!same_name || strcmp(info.arch, lab->info.arch) != 0)
+        return kp_err(err, KOPT_EUSAGE,
+                      "devices of different kinds cannot work together: %s and %s",
+                      lab->info.name, info.name);
+    if (free_bytes < lab->free_bytes)
+        lab->free_bytes = free_bytes;
     return KOPT_OK;
 }
 
@@ -96,7 +110,8 @@ kopt_status kp_lab_lane_start(struct kp_lab *lab, struct lane *l, kopt_error *er
     kopt_status st = KOPT_OK;
     for (int i = 0; i < OPEN_TRIES; i++) {
         st = start_once(lab, l, err);
-        if (st == KOPT_OK || st == KOPT_EENV || st == KOPT_EFULL || st == KOPT_ENOMEM)
+        if (st == KOPT_OK || st == KOPT_EENV || st == KOPT_EFULL || st == KOPT_ENOMEM ||
+            st == KOPT_EUSAGE || st == KOPT_EINTR)
             break;
         kp_clock_sleep_ns(i * SECOND / 2);
     }
@@ -144,21 +159,27 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
     if (!job || job->state != JOB_COMPILED)
         return kp_err(err, KOPT_ENOTFOUND, "job %lld is not compiled", (long long)id);
     struct kp_json *j = kp_message_new("do", "measure", id);
+    double batch_ns = fmin(1e9, (double)lab->o.launch_timeout_ns / 4);
     bool ok = j && kp_json_set_str(j, "entry", job->entry) && kp_lab_put_plan(j, p) &&
+              kp_json_set_f64(j, "batch_ns", batch_ns) &&
               kp_json_set_bool(j, "hold", lab->info.is_cpu) &&
               kp_message_put_launch(j, &job->launch);
     if (!ok) {
         kp_json_free(j);
         return kp_err_nomem(err);
     }
-    /* A failure here shows as the process's end in the next poll, with the job's outcome. */
-    kopt_status st = kp_message_send(l->proc.fd, j, job->image.ptr, job->image.len, NULL);
-    if (st == KOPT_ENOMEM)
-        return kp_err_nomem(err);
+    kopt_status st = kp_message_send(l->proc.fd, j, job->image.ptr, job->image.len, err);
+    if (st == KOPT_EIO) { /* it ended after its last answer: not this candidate's fault */
+        kp_proc_kill(&l->proc);
+        l->state = LANE_OFF;
+        lab->use.n_replaced++;
+        return kp_err(err, KOPT_EBUSY, "the runner has ended");
+    }
+    if (st != KOPT_OK)
+        return st;
     job->state = JOB_MEASURING;
     l->state = LANE_BUSY;
     l->job = id;
-    l->keep = p->keep;
     l->holds = false;
     l->loaded = false;
     l->begun_ns = kp_clock_ns();
@@ -169,13 +190,19 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
 /* --- answers
  * ---------------------------------------------------------------------------------- */
 
+bool kp_lab_lanes_hold(const struct kp_lab *lab)
+{
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (lab->lanes[i].holds)
+            return true;
+    return false;
+}
+
 static void release_hold(struct kp_lab *lab, struct lane *l)
 {
     l->holds = false;
-    for (size_t i = 0; i < lab->n_lanes; i++)
-        if (lab->lanes[i].holds)
-            return;
-    kp_lab_compilers_pause(lab, false);
+    if (!kp_lab_lanes_hold(lab))
+        kp_lab_compilers_pause(lab, false);
 }
 
 static void lane_done(struct kp_lab *lab, struct lane *l)
@@ -220,6 +247,10 @@ static void read_result(struct kp_lab *lab, const struct job *job, const struct 
     r->times_ns = lab->times;
     r->n_times = lab->times ? (uint32_t)n : 0;
     r->median_ns = kp_message_f64(m, "median", (double)NAN);
+    if (r->outcome == KOPT_OUT_OK && !(r->median_ns > 0)) {
+        r->outcome = KOPT_OUT_BAD_TIME; /* a runner whose memory was written over, perhaps */
+        r->message = "the runner gave no time";
+    }
     r->low_ns = kp_message_f64(m, "low", (double)NAN);
     r->high_ns = kp_message_f64(m, "high", (double)NAN);
     r->dropped = dropped;
@@ -256,10 +287,7 @@ static bool on_result(struct kp_lab *lab, struct lane *l, const struct kp_messag
     if (!job)
         return false;
     read_result(lab, job, m, ev);
-    if (l->keep && ev->result.outcome == KOPT_OUT_OK)
-        job->state = JOB_COMPILED;
-    else
-        kp_lab_job_remove(lab, job->id);
+    kp_lab_job_remove(lab, job->id);
     return true;
 }
 
@@ -272,7 +300,9 @@ static bool on_message(struct kp_lab *lab, struct lane *l, struct kp_lab_event *
         return false;
     }
     const char *is = kp_message_what(&m, "is");
-    if (strcmp(is, "phase") == 0)
+    if (l->state != LANE_BUSY || kp_message_i64(&m, "id", 0) != l->job)
+        kp_proc_kill(&l->proc); /* it answers what nobody asked: out of its mind */
+    else if (strcmp(is, "phase") == 0)
         on_phase(lab, l, &m);
     else if (strcmp(is, "result") == 0)
         event = on_result(lab, l, &m, ev);
@@ -289,7 +319,8 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
     char text[256];
     lab->use.n_replaced++;
     kp_proc_kill(&l->proc);
-    lane_done(lab, l);
+    if (busy)
+        lane_done(lab, l);
     l->state = LANE_OFF;
     if (!busy)
         return false;
@@ -306,7 +337,7 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
 
 static bool poll_one(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev)
 {
-    if (l->state == LANE_OFF)
+    if (l->state == LANE_OFF || l->state == LANE_GONE)
         return false;
     int got;
     while ((got = kp_proc_frame(&l->proc, &lab->frame)) > 0)
@@ -350,8 +381,10 @@ static kopt_status compile_and_wait(struct kp_lab *lab, const struct kp_lab_job 
     kopt_status st = kp_lab_compile(lab, job, err);
     while (st == KOPT_OK) {
         struct kp_lab_event ev;
-        st = kp_lab_next(lab, -1, -1, &ev, err);
-        if (st != KOPT_OK || ev.id != job->id)
+        st = kp_lab_next(lab, -1, lab->o.wake_fd, &ev, err);
+        if (st == KOPT_OK && kp_readable(lab->o.wake_fd))
+            st = kp_err(err, KOPT_EINTR, "interrupted");
+        if (st != KOPT_OK || ev.kind == KP_LAB_NOTHING || ev.id != job->id)
             continue;
         if (ev.kind == KP_LAB_COMPILED)
             return KOPT_OK;
@@ -363,34 +396,57 @@ static kopt_status compile_and_wait(struct kp_lab *lab, const struct kp_lab_job 
     return st;
 }
 
-/* A process that died under a blocking call is replaced at once. */
+/* After a failure the process is replaced at once: its device may be of no use to it (a kernel
+ * that faulted), or candidates may still be loaded. */
 static kopt_status blocking_call(struct kp_lab *lab, struct lane *l, struct kp_json *head,
                                  const struct kp_buf *blob, int64_t timeout_ns,
                                  struct kp_message *m, kopt_error *err)
 {
     kopt_status st = kp_lab_call(lab, &l->proc, head, blob, timeout_ns, m, err);
-    if (!l->proc.pid) {
-        lab->use.n_replaced++;
-        l->state = LANE_OFF;
-        kopt_status again = kp_lab_lane_start(lab, l, NULL);
-        if (again != KOPT_OK)
-            return kp_err(err, KOPT_EDEVICE, "the device cannot be opened again");
-        st = KOPT_EFAILED;
-        if (err)
-            err->code = st;
-    }
-    return st;
+    if (st == KOPT_OK)
+        return st;
+    kp_proc_kill(&l->proc);
+    lab->use.n_replaced++;
+    l->state = LANE_OFF;
+    if (st == KOPT_ENOMEM || st == KOPT_EINTR)
+        return st;
+    if (kp_lab_lane_start(lab, l, NULL) != KOPT_OK)
+        return kp_err(err, KOPT_EDEVICE, "the device cannot be opened again");
+    if (err)
+        err->code = KOPT_EFAILED;
+    return KOPT_EFAILED;
+}
+
+/* One that is at work or can be; blocking steps start it when they have to. */
+static struct lane *first_lane(struct kp_lab *lab)
+{
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (lab->lanes[i].state == LANE_IDLE)
+            return &lab->lanes[i];
+    return &lab->lanes[0];
+}
+
+static kopt_status first_lane_ready(struct kp_lab *lab, struct lane **out, kopt_error *err)
+{
+    *out = first_lane(lab);
+    if ((*out)->state == LANE_BUSY)
+        return kp_err(err, KOPT_EBUSY, "no runner is free");
+    return (*out)->state == LANE_IDLE ? KOPT_OK : kp_lab_lane_start(lab, *out, err);
 }
 
 kopt_status kp_lab_reference(struct kp_lab *lab, const struct kp_lab_job *job,
                              const struct kp_lab_save *save, size_t n_save, kopt_error *err)
 {
-    struct lane *l = &lab->lanes[0];
+    struct lane *l = NULL;
     struct kp_message m;
     kopt_status st = compile_and_wait(lab, job, err);
+    if (st == KOPT_OK)
+        st = first_lane_ready(lab, &l, err);
     struct job *compiled = st == KOPT_OK ? kp_lab_job_find(lab, job->id) : NULL;
-    if (!compiled)
+    if (!compiled) {
+        kp_lab_forget(lab, job->id);
         return st;
+    }
     struct kp_json *j = kp_message_new("do", "reference", job->id);
     struct kp_json *saves = kp_json_new_array();
     bool ok = j && saves && kp_json_set_str(j, "entry", job->entry) &&
@@ -445,15 +501,12 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
                         const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
                         bool *bad, kopt_error *err)
 {
-    struct lane *l = &lab->lanes[0];
+    struct lane *l;
     struct kp_message m;
     int64_t begun = kp_clock_ns();
-    if (l->state == LANE_OFF) {
-        kopt_status st = kp_lab_lane_start(lab, l, err);
-        if (st != KOPT_OK)
-            return st;
-    }
-    kopt_status st = load_slots(lab, l, ids, n, err);
+    kopt_status st = first_lane_ready(lab, &l, err);
+    if (st == KOPT_OK)
+        st = load_slots(lab, l, ids, n, err);
     if (st != KOPT_OK)
         return st;
     struct kp_json *j = kp_message_new("do", "race", 1);
@@ -464,7 +517,7 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
     }
     if (lab->info.is_cpu)
         kp_lab_compilers_pause(lab, true);
-    int64_t limit = (int64_t)p->budget_ns + (int64_t)(n + 1) * lab->o.launch_timeout_ns;
+    int64_t limit = (int64_t)(2 * n + 1) * lab->o.launch_timeout_ns; /* of a round */
     st = blocking_call(lab, l, j, NULL, limit, &m, err);
     if (lab->info.is_cpu)
         kp_lab_compilers_pause(lab, false);
@@ -474,7 +527,7 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
     size_t made = (size_t)kp_message_i64(&m, "rounds", 0);
     int64_t wrong = kp_message_i64(&m, "bad", 0);
     if (made > *rounds || m.blob_bytes != made * n * sizeof(double)) {
-        st = kp_err(err, KOPT_ECORRUPT, "the race's answer is broken");
+        st = kp_err(err, KOPT_EFAILED, "the race's answer is broken");
     } else {
         *rounds = (unsigned)made;
         memcpy(times_ns, m.blob, m.blob_bytes);

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-enum { WINDOW_MAX = 256, RACE_MAX = 16, TEXT_MAX = 1 << 16 };
+enum { WINDOW_MAX = 256, RACE_MAX = 16, TOP_MAX = 64, TEXT_MAX = 1 << 16 };
 
 /* A result that outlives the moment: strings are owned. */
 struct kept {
@@ -21,6 +21,7 @@ struct kept {
     char *text; /* "BM=64,BN=32" */
     char *json;
     kopt_result r; /* its strings are owned, too; times only where they were kept */
+    int64_t run;   /* of results from the store */
 };
 
 enum item_state { ITEM_COMPILING, ITEM_READY, ITEM_MEASURING, ITEM_DONE };
@@ -58,6 +59,7 @@ struct kp_session {
     struct kp_search *search;
     uint64_t budget;
     uint32_t window;
+    unsigned compilers;
     struct item items[WINDOW_MAX]; /* a ring in the order of asking */
     uint32_t head;
     uint32_t n_items;

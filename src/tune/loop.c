@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TOP_MAX = 64, POLL_MS = 100 };
+enum { POLL_MS = 100, SAMPLES_MIN = 7 };
 static const double DROP_RATIO = 1.25; /* every sample this much over the best: not a winner */
 static const double SAMPLE_BUDGET_NS = 2e9;
 
@@ -71,11 +71,16 @@ static kopt_status keep_top(struct kp_session *s, const struct kept *k, kopt_err
     return kp_kept_copy(&s->top[at], k, s->n_params, err);
 }
 
+static bool is_default(const struct kp_session *s, const struct item *it)
+{
+    return memcmp(it->k.config, s->first, s->n_params * sizeof(*s->first)) == 0;
+}
+
 static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error *err)
 {
     const kopt_result *r = &it->k.r;
     kopt_status st = KOPT_OK;
-    bool is_first = memcmp(it->k.config, s->first, s->n_params * sizeof(*s->first)) == 0;
+    bool is_first = is_default(s, it);
     s->progress.done++;
     s->progress.from_store += r->from_store != 0;
     s->progress.by_outcome[r->outcome]++;
@@ -90,7 +95,7 @@ static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error
         it->cost = INFINITY;
     } else {
         it->cost = r->median_ns;
-        if (st == KOPT_OK && !r->dropped)
+        if (st == KOPT_OK)
             st = keep_top(s, &it->k, err);
         if (st == KOPT_OK && (!s->best.config || r->median_ns < s->best.r.median_ns))
             st = kp_kept_copy(&s->best, &it->k, s->n_params, err);
@@ -221,9 +226,10 @@ static kopt_status add_item(struct kp_session *s, const uint32_t *config, kopt_e
     return st;
 }
 
+/* Never before the default configuration was asked for: a session has at least that. */
 static bool time_is_over(const struct kp_session *s)
 {
-    return s->o.max_seconds > 0 &&
+    return s->o.max_seconds > 0 && s->asked > 0 &&
            (double)(kp_clock_ns() - s->begun_ns) / 1e9 >= s->o.max_seconds;
 }
 
@@ -264,7 +270,9 @@ static kopt_status tell_and_ask(struct kp_session *s, kopt_error *err)
 struct kp_lab_plan kp_session_plan(const struct kp_session *s)
 {
     const struct kp_device_info *info = kp_lab_device(s->lab);
-    struct kp_lab_plan p = {.min_samples = s->o.min_samples ? s->o.min_samples : 7,
+    unsigned few =
+        s->o.max_samples && s->o.max_samples < SAMPLES_MIN ? s->o.max_samples : SAMPLES_MIN;
+    struct kp_lab_plan p = {.min_samples = s->o.min_samples ? s->o.min_samples : few,
                             .max_samples = s->o.max_samples ? s->o.max_samples : 50,
                             .precision = s->o.precision > 0 ? s->o.precision : 0.01,
                             .best_ns = s->best.config ? s->best.r.median_ns : (double)NAN,
@@ -316,6 +324,8 @@ static kopt_status feed_device(struct kp_session *s, kopt_error *err)
         st = begin_item(s, it, err);
         if (st == KOPT_OK)
             st = kp_lab_measure(s->lab, it->id, &p, err);
+        if (st == KOPT_EBUSY)
+            return KOPT_OK; /* the lab brings another runner up */
         s->n_fed++;
         it->state = ITEM_MEASURING;
     }
@@ -347,21 +357,33 @@ static kopt_status on_event(struct kp_session *s, const struct kp_lab_event *ev,
     return finish_item(s, it, &ev->result, err);
 }
 
-/* Configurations that wait are given up when time is over or the user has had enough; the one
- * on the device is waited for only in the first case. */
+/* A configuration that will not be launched: its row is taken back. That may fail in a store
+ * that cannot be written any more; then it stays as one that was interrupted. */
+static void give_up(struct kp_session *s, struct item *it)
+{
+    if (it->row && it->state == ITEM_READY)
+        (void)kp_store_withdraw(s->store, it->row, NULL);
+    kp_lab_forget(s->lab, it->id);
+    kp_kept_deinit(&it->k);
+}
+
+/* Configurations that wait are given up when time is over, the user has had enough or nothing
+ * more can be done; only in the first case those on the device and the default are waited for.
+ */
 static void abandon(struct kp_session *s, bool all)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_items; i++) {
         struct item *it = item_at(s, i);
-        if (it->state == ITEM_DONE || (it->state == ITEM_MEASURING && !all)) {
+        bool wanted = it->state == ITEM_MEASURING || is_default(s, it);
+        if (it->state == ITEM_DONE || (wanted && !all)) {
             if (n != i) {
                 *item_at(s, n) = *it;
                 memset(it, 0, sizeof(*it));
             }
             n++;
         } else {
-            kp_kept_deinit(&it->k);
+            give_up(s, it);
         }
     }
     s->n_items = n;
@@ -374,11 +396,8 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
     bool over = false;
     while (st == KOPT_OK && s->n_items > 0) {
         struct kp_lab_event ev = {.kind = KP_LAB_NOTHING};
-        if (kp_session_stopped(s)) {
-            abandon(s, true);
-            s->interrupted = true;
+        if (kp_session_stopped(s))
             break;
-        }
         if (!over && time_is_over(s)) {
             over = true;
             abandon(s, false);
@@ -397,6 +416,8 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
         if (st == KOPT_OK)
             st = tell_and_ask(s, err);
     }
+    s->interrupted = kp_session_stopped(s);
+    abandon(s, true);
     kp_session_report_progress(s, true);
     return st;
 }

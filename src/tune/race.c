@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 60, ROUNDS_MIN = 12 };
+enum { ROUNDS = 60, ROUNDS_MIN = 12, ROUNDS_FEW = 5 };
 static const double WITHIN = 1.10; /* of the best's median: slower ones do not race */
 static const double RACE_BUDGET_NS = 4e9;
 
@@ -57,6 +57,7 @@ static void choose(struct kp_session *s, struct race *r)
 static bool raced_before(const struct kp_session *s, struct race *r)
 {
     unsigned rounds = 0;
+    int64_t run = 0;
     if (s->o.fresh)
         return false;
     for (size_t i = 0; i < r->n; i++) {
@@ -65,9 +66,10 @@ static bool raced_before(const struct kp_session *s, struct race *r)
         if (!past)
             return false;
         const kopt_result *p = &s->past[*past].r;
-        if (p->n_times == 0 || (rounds && p->n_times != rounds))
+        if (p->n_times == 0 || (i && (p->n_times != rounds || s->past[*past].run != run)))
             return false;
         rounds = p->n_times;
+        run = s->past[*past].run;
     }
     r->rounds = rounds;
     for (size_t i = 0; i < r->n; i++) {
@@ -167,6 +169,15 @@ static kopt_status intervals(struct race *r, kopt_error *err)
     return KOPT_OK;
 }
 
+/* Slow kernels get fewer: a race is not to take minutes. */
+static unsigned rounds_at_least(const struct race *r)
+{
+    double round_ns = 0;
+    for (size_t i = 0; i < r->n; i++)
+        round_ns += r->racers[i].k->r.median_ns;
+    return ROUNDS_MIN * round_ns > 4 * RACE_BUDGET_NS ? ROUNDS_FEW : ROUNDS_MIN;
+}
+
 static kopt_status run_race(struct kp_session *s, struct race *r, kopt_error *err)
 {
     int64_t ids[RACE_MAX];
@@ -174,7 +185,7 @@ static kopt_status run_race(struct kp_session *s, struct race *r, kopt_error *er
     bool bad[RACE_MAX] = {0};
     struct kp_lab_plan p = kp_session_plan(s);
     p.budget_ns = RACE_BUDGET_NS;
-    p.min_samples = ROUNDS_MIN;
+    p.min_samples = rounds_at_least(r);
     r->rounds = ROUNDS;
     kopt_status st = compile_racers(s, r, err);
     double *times = kp_calloc((size_t)ROUNDS * r->n, sizeof(*times));
@@ -251,7 +262,9 @@ kopt_status kp_session_race(struct kp_session *s, kopt_error *err)
 {
     struct race r = {0};
     choose(s, &r);
-    if (r.n < 2 || kp_session_stopped(s))
+    if (r.n == 1 && s->first_kept.config && same_config(s, r.racers[0].k, &s->first_kept))
+        s->report.speedup = s->report.speedup_low = s->report.speedup_high = 1;
+    if (r.n < 2)
         return KOPT_OK;
     s->phase = "final race";
     kp_session_report_progress(s, true);
@@ -263,6 +276,7 @@ kopt_status kp_session_race(struct kp_session *s, kopt_error *err)
     bool whole = st == KOPT_OK && !kp_session_stopped(s) && r.racers[0].times;
     if (whole)
         st = judge(s, &r, err);
+    s->interrupted = !whole && kp_session_stopped(s);
     for (size_t i = 0; i < r.n; i++)
         kp_free(r.racers[i].times);
     if (st == KOPT_EFAILED) { /* the search's own numbers stand */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { STORE_BUSY_MS = 10000, DEFAULT_EVALUATIONS = 1000, PAST_MAX = 1 << 24 };
+static const double LIMIT_MAX_S = 1e6;
 
 /* --- options
  * ---------------------------------------------------------------------------------- */
@@ -20,6 +21,11 @@ static void log_line(void *user, enum kp_log_level level, const char *line)
     const struct kp_session *s = user;
     if (s->o.callbacks.log)
         s->o.callbacks.log(s->o.callbacks.user, (kopt_log_level)level, line);
+}
+
+static bool sane_limit(double s)
+{
+    return s >= 0 && s <= LIMIT_MAX_S; /* false for NaN, too */
 }
 
 static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
@@ -36,6 +42,10 @@ static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
     if (o->max_samples && o->min_samples > o->max_samples)
         return kp_err(err, KOPT_EUSAGE, "at least %u samples and at most %u", o->min_samples,
                       o->max_samples);
+    if (!sane_limit(o->compile_timeout_s) || !sane_limit(o->launch_timeout_s))
+        return kp_err(err, KOPT_EUSAGE, "a time limit must be from 0 to %g s", LIMIT_MAX_S);
+    if (isnan(o->precision) || o->precision < 0)
+        return kp_err(err, KOPT_EUSAGE, "the precision must not be negative");
     if (o->max_samples > 1000 || o->min_samples > 1000)
         return kp_err(err, KOPT_EUSAGE, "more than 1000 samples");
     return KOPT_OK;
@@ -55,8 +65,8 @@ static bool load_one(void *user, const kopt_result *r, int64_t subject, int64_t 
     struct loader *l = user;
     struct kp_session *s = l->s;
     void *items = s->past;
+    kopt_result lean = *r;
     (void)subject;
-    (void)run;
     if (r->outcome == KOPT_OUT_INTERRUPTED)
         return true;
     if (!kp_grow(&items, &s->cap_past, s->n_past, sizeof(*s->past), PAST_MAX)) {
@@ -66,9 +76,11 @@ static bool load_one(void *user, const kopt_result *r, int64_t subject, int64_t 
     s->past = items;
     struct kept *k = &s->past[s->n_past];
     memset(k, 0, sizeof(*k));
-    l->status = kp_kept_set(k, r, NULL, 0, "", r->config, l->err);
+    lean.log = ""; /* as much as 16 KiB each; it stays in the store */
+    l->status = kp_kept_set(k, &lean, NULL, 0, "", r->config, l->err);
     if (l->status != KOPT_OK)
         return false;
+    k->run = run;
     uint64_t *at =
         kp_map_put(r->race ? &s->raced : &s->known, r->config, strlen(r->config), NULL);
     if (!at) {
@@ -201,7 +213,7 @@ kopt_status kp_session_new(const kopt_tune_options *o, struct kp_session **out, 
     s->phase = "setting up";
     s->begun_ns = kp_clock_ns();
     s->wake[0] = s->wake[1] = -1;
-    s->top = kp_calloc(WINDOW_MAX, sizeof(*s->top));
+    s->top = kp_calloc(TOP_MAX, sizeof(*s->top));
     s->report.speedup = s->report.speedup_low = s->report.speedup_high = (double)NAN;
     if (!s->top)
         st = kp_err_nomem(err);
@@ -235,7 +247,7 @@ static void announce(struct kp_session *s)
                              .valid = kp_space_count(s->bound->space),
                              .budget = s->budget,
                              .known = s->known.n,
-                             .compilers = (s->window - 2) / 2};
+                             .compilers = s->compilers};
     if (s->o.callbacks.start)
         s->o.callbacks.start(s->o.callbacks.user, &start);
 }
@@ -277,8 +289,12 @@ kopt_status kp_session_run(struct kp_session *s, const kopt_tune_report **report
     announce(s);
     s->phase = "searching";
     kopt_status st = kp_session_search(s, err);
-    if (st == KOPT_OK && s->best.config)
+    if (st == KOPT_OK && s->best.config && !s->interrupted)
         st = kp_session_race(s, err);
+    if (st == KOPT_EINTR && kp_session_stopped(s)) {
+        s->interrupted = true;
+        st = KOPT_OK;
+    }
     kopt_status reported = kp_session_report(s, &later);
     if (reported == KOPT_OK)
         *report = &s->report;

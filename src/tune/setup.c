@@ -48,6 +48,9 @@ static kopt_status parse_devices(const char *text, struct kp_lab_options *o, kop
         if (o->n_devices == KP_LAB_LANES_MAX)
             return kp_err(err, KOPT_EUSAGE, "more than %d devices", KP_LAB_LANES_MAX);
         o->backend = b;
+        for (size_t i = 0; i < o->n_devices; i++)
+            if (o->devices[i] == (int)index)
+                return kp_err(err, KOPT_EUSAGE, "%.*s is named twice", KP_STR_FMT(one));
         o->devices[o->n_devices++] = (int)index;
     }
     return KOPT_OK;
@@ -76,7 +79,7 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
                                .source_path = s->kernel->source_path,
                                .options = s->kernel->flags,
                                .n_options = s->kernel->n_flags,
-                               .log = &s->log};
+                               .wake_fd = s->wake[0]};
     double compile_s = s->o.compile_timeout_s > 0 ? s->o.compile_timeout_s : DEFAULT_COMPILE_S;
     double launch_s = s->o.launch_timeout_s > 0 ? s->o.launch_timeout_s : DEFAULT_LAUNCH_S;
     unsigned cores = (unsigned)kp_cpu_count();
@@ -94,6 +97,7 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
             err->code = st;
     }
     if (st == KOPT_OK) {
+        s->compilers = o.compilers;
         s->window = 2 * o.compilers + 2 * (uint32_t)o.n_devices;
         if (s->window > WINDOW_MAX)
             s->window = WINDOW_MAX;
@@ -298,11 +302,11 @@ static kopt_status run_reference_kernel(struct kp_session *s, size_t check, cons
             return st;
         st = kp_lab_reference(s->lab, &j.job, &save, 1, err);
         kp_job_deinit(&j);
-        if (st == KOPT_OK || st == KOPT_EDEVICE || st == KOPT_ENOMEM || kp_session_stopped(s))
+        if (st == KOPT_OK || st == KOPT_EDEVICE || st == KOPT_ENOMEM || st == KOPT_EINTR)
             break;
         kp_space_sample(s->bound->space, &rng, config);
     }
-    if (st != KOPT_OK)
+    if (st != KOPT_OK && st != KOPT_EINTR)
         kp_err_wrap(err, "reference kernel %s", c->name);
     return st;
 }
@@ -315,7 +319,8 @@ static kopt_status run_reference(struct kp_session *s, const struct files *f, si
                                   .check = check,
                                   .files = (const char *const *)f->args,
                                   .scratch = kp_lab_scratch(s->lab),
-                                  .timeout_ns = (int64_t)(HOST_REFERENCE_S * SECOND)};
+                                  .timeout_ns = (int64_t)(HOST_REFERENCE_S * SECOND),
+                                  .wake_fd = s->wake[0]};
     switch (c->kind) {
     case KP_CHECK_KERNEL:
         return run_reference_kernel(s, check, f->checks[check], err);

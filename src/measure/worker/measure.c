@@ -27,6 +27,7 @@ struct plan {
     double drop_ratio; /* clearly worse: every sample over best_ns times this */
     double budget_ns;  /* of timed launches */
     size_t flush;
+    double batch_ns; /* of launches without a word to the session */
     bool check;
     bool hold; /* ask before the timed part: compilers must be paused first */
 };
@@ -53,6 +54,7 @@ static struct plan read_plan(const struct kp_message *m)
                      .best_ns = kp_message_f64(m, "best_ns", NAN),
                      .drop_ratio = kp_message_f64(m, "drop_ratio", 1.25),
                      .budget_ns = kp_message_f64(m, "budget_ns", 1e9),
+                     .batch_ns = kp_message_f64(m, "batch_ns", 1e9),
                      .flush = (size_t)kp_message_i64(m, "flush", 0)};
     (void)kp_json_as_bool(kp_json_get(m->head, "check"), &p.check);
     (void)kp_json_as_bool(kp_json_get(m->head, "hold"), &p.hold);
@@ -141,21 +143,27 @@ static bool same_mistake(const struct kp_compare *a, const struct kp_compare *b)
 /* A first wrong answer may be the fault of an earlier candidate that wrote over inputs or
  * references: they are written anew and the launch repeated. Wrong again: twice the same
  * mistake is wrong, two different ones are unsteady. */
-static kopt_status second_look(struct kp_runner *r, struct kp_candidate *c, struct outcome *o,
-                               kopt_error *err)
+static kopt_status second_look(struct kp_runner *r, struct kp_candidate *c,
+                               const struct plan *p, struct outcome *o, kopt_error *err)
 {
-    struct kp_compare again;
-    size_t check;
+    struct kp_compare again = {0};
+    size_t check = 0;
     double ns;
+    if (!phase(p, "checking"))
+        return kp_err(err, KOPT_EIO, "the session is gone");
     kopt_status st = kp_runner_refresh(r, err);
     if (st == KOPT_OK)
         st = kp_candidate_run(r, c, 1, 0, &ns, err);
     if (st == KOPT_OK)
         st = kp_runner_check_all(r, &again, &check, err);
-    if (st != KOPT_OK || check == r->n_checks)
+    if (st != KOPT_OK || check == r->n_checks) {
+        o->max_error = again.max_error;
         return st;
+    }
     struct kp_compare third;
     size_t check3;
+    if (!phase(p, "checking"))
+        return kp_err(err, KOPT_EIO, "the session is gone");
     st = kp_candidate_run(r, c, 1, 0, &ns, err);
     if (st == KOPT_OK)
         st = kp_runner_check_all(r, &third, &check3, err);
@@ -167,15 +175,16 @@ static kopt_status second_look(struct kp_runner *r, struct kp_candidate *c, stru
 }
 
 /* o->what is left alone when the answer is right. */
-static kopt_status check_first(struct kp_runner *r, struct kp_candidate *c, struct outcome *o,
-                               kopt_error *err)
+static kopt_status check_first(struct kp_runner *r, struct kp_candidate *c,
+                               const struct plan *p, struct outcome *o, kopt_error *err)
 {
     struct kp_compare cmp;
     size_t check;
     kopt_status st = kp_runner_check_all(r, &cmp, &check, err);
-    o->max_error = cmp.max_error;
+    if (r->n_checks)
+        o->max_error = cmp.max_error;
     if (st == KOPT_OK && check < r->n_checks)
-        st = second_look(r, c, o, err);
+        st = second_look(r, c, p, o, err);
     return st;
 }
 
@@ -184,7 +193,7 @@ static kopt_status check_last(struct kp_runner *r, struct outcome *o, kopt_error
     struct kp_compare cmp;
     size_t check;
     kopt_status st = kp_runner_check_all(r, &cmp, &check, err);
-    if (cmp.max_error > o->max_error)
+    if (r->n_checks && !(cmp.max_error <= o->max_error))
         o->max_error = cmp.max_error;
     if (st == KOPT_OK && check < r->n_checks) {
         o->what = KOPT_OUT_UNSTEADY;
@@ -220,6 +229,8 @@ static kopt_status warm_up(struct kp_runner *r, struct kp_candidate *c, const st
             *est = before = ns;
         if (steady)
             break;
+        if (!phase(p, "timing"))
+            return kp_err(err, KOPT_EIO, "the session is gone");
     }
     return KOPT_OK;
 }
@@ -233,7 +244,7 @@ static unsigned batch_size(const struct plan *p, const struct outcome *o, double
         n = p->max_samples - o->n;
     if (n > BATCH_MAX)
         n = BATCH_MAX;
-    while (n > 1 && n * est > 1e9) /* the time limit looks after each batch */
+    while (n > 1 && n * est > p->batch_ns) /* the time limit looks after each batch */
         n /= 2;
     return n;
 }
@@ -273,12 +284,14 @@ static kopt_status time_it(struct kp_runner *r, struct kp_candidate *c, const st
 {
     double spent = 0;
     unsigned refused = 0;
+    unsigned launches = 0;
     while (refused < 3) {
         double batch[BATCH_MAX];
         unsigned n = batch_size(p, o, est);
         kopt_status st = kp_candidate_run(r, c, n, p->flush, batch, err);
         if (st != KOPT_OK)
             return st;
+        launches += n;
         unsigned before = o->n;
         for (unsigned i = 0; i < n; i++) {
             if (sane(batch[i])) {
@@ -299,7 +312,7 @@ static kopt_status time_it(struct kp_runner *r, struct kp_candidate *c, const st
     if (o->n == 0) {
         o->what = KOPT_OUT_BAD_TIME;
         (void)snprintf(o->message, sizeof(o->message),
-                       "the device's clock gave no positive time in %u launches", 3 * 3);
+                       "the device's clock gave no positive time in %u launches", launches);
     }
     return KOPT_OK;
 }
@@ -327,7 +340,7 @@ static kopt_status measure(struct kp_runner *r, struct kp_candidate *c, const st
         return kp_err(err, KOPT_EIO, "the session is gone");
     kopt_status st = kp_candidate_run(r, c, 1, 0, &est, err);
     if (st == KOPT_OK && p->check)
-        st = check_first(r, c, o, err);
+        st = check_first(r, c, p, o, err);
     if (st != KOPT_OK || o->what != KOPT_OUT_OK)
         return st;
     if (!(p->hold ? wait_for_go(p) : phase(p, "timing")))
@@ -376,6 +389,7 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     if (!o)
         return false;
     o->interval = (struct kp_interval){NAN, NAN, NAN};
+    o->max_error = NAN; /* nothing was compared */
     o->sensors = (struct kp_sensors){NAN, NAN, NAN, NAN, NAN, 0};
     o->info = (struct kp_module_info){-1, -1, -1, -1};
     r->launch_ns = r->check_ns = r->sense_ns = 0;
