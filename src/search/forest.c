@@ -5,10 +5,11 @@
  * logarithm of the cost of some hundred candidates (neighbours of the best results, their
  * children, and random ones from the whole space), and the one with the lowest optimistic
  * estimate, mean - kappa * deviation, is asked. kappa falls as results come in: with few of
- * them the forest knows little. Configurations in flight count as if they had come out as
- * predicted, so that those asked together differ. A failure counts as the worst result so far,
- * which keeps the search away from regions that fail without closing them. The forest never
- * sees the whole space: work and memory for an ask do not depend on its size. */
+ * them the forest knows little. A failure counts as the worst success so far, which keeps the
+ * search away from regions that fail without closing them. Configurations in flight are no
+ * candidates, and the forest does not know of them: giving it their predicted costs ("kriging
+ * believer") found nothing sooner in replay. The forest never sees the whole space: work and
+ * memory for an ask do not depend on its size. */
 #include "base/alloc.h"
 #include "math/portable.h"
 #include "search/candidates.h"
@@ -22,7 +23,7 @@
 
 /* Chosen by replaying recorded spaces (bench/bench_search.c). */
 enum {
-    N_START = 6,        /* results before the forest is asked */
+    N_START = 10,       /* asks before the forest is heard */
     N_START_TRIES = 20, /* random configurations, of which the farthest is taken */
     N_TREES = 40,
     N_REGROW = 10,      /* trees grown anew for an ask, once there are many results */
@@ -36,7 +37,7 @@ enum {
     N_RANDOM = 100
 };
 static const double kappa_end = 1;
-static const double kappa_extra = 2; /* at the start, on top of it */
+static const double kappa_extra = 3; /* at the start, on top of it */
 static const double kappa_fall = 15; /* results after which half of that is gone */
 
 struct forest {
@@ -45,9 +46,7 @@ struct forest {
     struct kp_history history;
     struct kp_candidates candidates;
     struct kp_trees *trees; /* NULL: there is nothing to split on */
-    bool grown;
-    size_t max_sample; /* results and configurations in flight */
-    float *x;          /* max_sample for each feature, see struct kp_sample */
+    float *x;               /* history.max for each feature, see struct kp_sample */
     float *y;
     float *points; /* the features of the candidates, by row */
     float *mean;
@@ -90,7 +89,7 @@ static kopt_status make_trees(struct forest *f, kopt_error *err)
         return kp_err_nomem(err);
     for (size_t i = 0; i < n; i++)
         named[i] = f->features.list[i].named;
-    kopt_status st = kp_trees_new(N_TREES, n, named, f->max_sample, &f->trees, err);
+    kopt_status st = kp_trees_new(N_TREES, n, named, f->history.max, &f->trees, err);
     kp_free(named);
     return st;
 }
@@ -99,7 +98,6 @@ static kopt_status allocate(struct forest *f, kopt_error *err)
 {
     const struct kp_search_env *env = f->env;
     size_t results = max_results(env);
-    f->max_sample = results + env->window;
     kopt_status st = kp_features_init(&f->features, env->space, err);
     if (st == KOPT_OK)
         st = kp_history_init(&f->history, env->n_params, results, err);
@@ -110,8 +108,8 @@ static kopt_status allocate(struct forest *f, kopt_error *err)
     if (st != KOPT_OK)
         return st;
     size_t n = f->features.n + 1;
-    f->x = kp_calloc(f->max_sample, n * sizeof(*f->x));
-    f->y = kp_calloc(f->max_sample, sizeof(*f->y));
+    f->x = kp_calloc(f->history.max, n * sizeof(*f->x));
+    f->y = kp_calloc(f->history.max, sizeof(*f->y));
     f->points = kp_calloc(MAX_CANDIDATES, n * sizeof(*f->points));
     f->mean = kp_calloc(MAX_CANDIDATES, sizeof(*f->mean));
     f->dev = kp_calloc(MAX_CANDIDATES, sizeof(*f->dev));
@@ -143,7 +141,7 @@ static uint32_t *in_flight(const struct forest *f, size_t i)
 static void set_features(struct forest *f, const uint32_t *config, size_t column)
 {
     for (size_t k = 0; k < f->features.n; k++)
-        f->x[k * f->max_sample + column] = kp_feature_of(&f->features, k, config);
+        f->x[k * f->history.max + column] = kp_feature_of(&f->features, k, config);
 }
 
 static void forest_asked(void *state, const uint32_t *config)
@@ -220,30 +218,12 @@ static void set_targets(struct forest *f)
     }
 }
 
-/* Add what is in flight to the sample as if it had come out as predicted: "kriging believer"
- * (Ginsbourger, Le Riche and Carraro, 2010). Returns the size of the sample. */
-static size_t believe(struct forest *f)
-{
-    size_t n = f->history.n;
-    if (!f->grown)
-        return n;
-    for (size_t i = 0; i < f->n_flight; i++, n++) {
-        const uint32_t *config = in_flight(f, i);
-        for (size_t k = 0; k < f->features.n; k++)
-            f->points[k] = kp_feature_of(&f->features, k, config);
-        float dev = 0;
-        kp_trees_predict(f->trees, f->points, 1, &f->y[n], &dev);
-        set_features(f, config, n);
-    }
-    return n;
-}
-
 static void learn_forest(struct forest *f)
 {
+    size_t n = f->history.n;
     set_targets(f);
-    struct kp_sample s = {f->x, f->max_sample, f->y, believe(f)};
-    kp_trees_grow(f->trees, &s, f->history.n <= FEW_RESULTS ? N_TREES : N_REGROW, f->env->rng);
-    f->grown = true;
+    struct kp_sample s = {f->x, f->history.max, f->y, n};
+    kp_trees_grow(f->trees, &s, n <= FEW_RESULTS ? N_TREES : N_REGROW, f->env->rng);
 }
 
 static void gather(struct forest *f)
