@@ -9,6 +9,7 @@
 #include "search/search.h"
 #include "space/kernel.h"
 #include "store/store.h"
+#include "tune/asker.h"
 #include "tune/session.h"
 
 #include <stdatomic.h>
@@ -57,6 +58,7 @@ struct kp_session {
 
     uint32_t *first; /* the default configuration */
     struct kp_search *search;
+    struct kp_asker *asker; /* while the search runs */
     uint64_t budget;
     uint32_t window;
     unsigned compilers;
@@ -65,6 +67,7 @@ struct kp_session {
     uint32_t n_items;
     bool exhausted;
     uint64_t asked;
+    uint32_t n_pending; /* asks without an answer yet */
 
     struct kept best;       /* of the search; outcome ok, .config NULL = none yet */
     struct kept first_kept; /* the default's */
@@ -88,7 +91,8 @@ struct kp_session {
     int64_t woken_ns; /* when the last wait ended */
 
     atomic_int stop;
-    int wake[2]; /* a pipe that kp_session_stop() writes to */
+    int stop_fd; /* an eventfd that kp_session_stop() adds to; never read */
+    int wake_fd; /* another: that and the strategy's answers */
 
     kopt_tune_report report;
     kopt_metric *metrics;

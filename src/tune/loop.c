@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 enum { POLL_MS = 100, SAMPLES_MIN = 7 };
 static const double DROP_RATIO = 1.25; /* every sample this much over the best: not a winner */
@@ -233,33 +234,50 @@ static bool time_is_over(const struct kp_session *s)
            (double)(kp_clock_ns() - s->begun_ns) / 1e9 >= s->o.max_seconds;
 }
 
-/* Tell what is done, oldest first; ask for as many as the window holds. */
+/* As many asks as the window holds: ask number n is posted behind exactly n - window tells. */
+static void post_asks(struct kp_session *s)
+{
+    while (!s->exhausted && s->n_items + s->n_pending < s->window && s->asked < s->budget &&
+           !time_is_over(s) && !kp_session_stopped(s)) {
+        kp_asker_ask(s->asker);
+        s->asked++;
+        s->n_pending++;
+    }
+}
+
+/* Tell the oldest if it is done; takes one answer. True: something moved. */
+static kopt_status tell_and_take(struct kp_session *s, bool *moved, kopt_error *err)
+{
+    uint32_t config[KP_PARAMS_MAX];
+    *moved = false;
+    if (s->n_items && item_at(s, 0)->state == ITEM_DONE) {
+        kp_asker_tell(s->asker, item_at(s, 0)->cost);
+        kp_kept_deinit(&item_at(s, 0)->k);
+        s->head = (s->head + 1) % WINDOW_MAX;
+        s->n_items--;
+        *moved = true;
+    }
+    enum kp_answer answer = s->n_pending ? kp_asker_take(s->asker, config) : KP_ANSWER_NONE;
+    if (answer == KP_ANSWER_NONE)
+        return KOPT_OK;
+    *moved = true;
+    s->n_pending--;
+    if (answer == KP_ANSWER_END)
+        s->exhausted = true;
+    return answer == KP_ANSWER_CONFIG ? add_item(s, config, err) : KOPT_OK;
+}
+
 static kopt_status tell_and_ask(struct kp_session *s, kopt_error *err)
 {
     kopt_status st = KOPT_OK;
     for (bool moved = true; moved && st == KOPT_OK;) {
-        int64_t begun = kp_clock_ns();
-        moved = false;
-        while (s->n_items && item_at(s, 0)->state == ITEM_DONE) {
-            kp_search_tell(s->search, item_at(s, 0)->cost);
-            kp_kept_deinit(&item_at(s, 0)->k);
-            s->head = (s->head + 1) % WINDOW_MAX;
-            s->n_items--;
-        }
-        uint32_t config[KP_PARAMS_MAX];
-        bool waiting = false;
-        bool may_ask = !s->exhausted && s->n_items < s->window && s->asked < s->budget &&
-                       !time_is_over(s) && !kp_session_stopped(s);
-        bool got = may_ask && kp_search_ask(s->search, config, &waiting);
-        s->search_ns += kp_clock_ns() - begun;
-        if (may_ask && !got && !waiting)
-            s->exhausted = true;
-        if (got) {
-            s->asked++;
-            st = add_item(s, config, err);
-            moved = true;
-        }
+        post_asks(s);
+        st = tell_and_take(s, &moved, err);
         kp_session_report_progress(s, false);
+    }
+    if (s->n_items == 0 && s->n_pending > 0 && kp_asker_waits(s->asker)) {
+        s->exhausted = true; /* nothing is outstanding that it could be told of */
+        s->n_pending = 0;
     }
     return st;
 }
@@ -336,8 +354,10 @@ static kopt_status feed_device(struct kp_session *s, kopt_error *err)
 kopt_status kp_session_wait(struct kp_session *s, int timeout_ms, struct kp_lab_event *ev,
                             kopt_error *err)
 {
-    kopt_status st = kp_lab_next(s->lab, timeout_ms, s->wake[0], ev, err);
+    eventfd_t count;
+    kopt_status st = kp_lab_next(s->lab, timeout_ms, s->wake_fd, ev, err);
     s->woken_ns = kp_clock_ns();
+    (void)eventfd_read(s->wake_fd, &count);
     return st;
 }
 
@@ -387,35 +407,62 @@ static void abandon(struct kp_session *s, bool all)
         }
     }
     s->n_items = n;
+    s->n_pending = 0;
     s->exhausted = true;
+}
+
+/* On a device that computes on these cores the strategy must not think while it is timed. */
+static kopt_status settle(struct kp_session *s, kopt_error *err)
+{
+    if (!kp_lab_device(s->lab)->is_cpu || !oldest(s, ITEM_READY))
+        return KOPT_OK;
+    kp_asker_settle(s->asker);
+    return tell_and_ask(s, err);
+}
+
+/* One event and what follows from it. */
+static kopt_status step(struct kp_session *s, kopt_error *err)
+{
+    struct kp_lab_event ev = {.kind = KP_LAB_NOTHING};
+    kopt_status st = feed_device(s, err);
+    uint64_t fed = s->n_fed;
+    if (st == KOPT_OK && s->n_items + s->n_pending > 0)
+        st = kp_session_wait(s, POLL_MS, &ev, err);
+    if (st == KOPT_OK)
+        st = on_event(s, &ev, err);
+    if (st == KOPT_OK)
+        st = settle(s, err);
+    /* The device gets its next candidate before the search is told of the last one. */
+    if (st == KOPT_OK)
+        st = feed_device(s, err);
+    if (ev.kind == KP_LAB_RESULT && s->n_fed != fed)
+        s->dispatch_ns += kp_clock_ns() - s->woken_ns;
+    return st == KOPT_OK ? tell_and_ask(s, err) : st;
+}
+
+static kopt_status search_loop(struct kp_session *s, kopt_error *err)
+{
+    kopt_status st = tell_and_ask(s, err);
+    bool over = false;
+    while (st == KOPT_OK && s->n_items + s->n_pending > 0 && !kp_session_stopped(s)) {
+        if (!over && time_is_over(s) && s->n_items + s->progress.done > 0) {
+            over = true;
+            abandon(s, false);
+        }
+        st = step(s, err);
+    }
+    return st;
 }
 
 kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
 {
-    kopt_status st = tell_and_ask(s, err);
-    bool over = false;
-    while (st == KOPT_OK && s->n_items > 0) {
-        struct kp_lab_event ev = {.kind = KP_LAB_NOTHING};
-        if (kp_session_stopped(s))
-            break;
-        if (!over && time_is_over(s)) {
-            over = true;
-            abandon(s, false);
-        }
-        st = feed_device(s, err);
-        uint64_t fed = s->n_fed;
-        if (st == KOPT_OK && s->n_items)
-            st = kp_session_wait(s, POLL_MS, &ev, err);
-        if (st == KOPT_OK)
-            st = on_event(s, &ev, err);
-        /* The device gets its next candidate before the search is told of the last one. */
-        if (st == KOPT_OK)
-            st = feed_device(s, err);
-        if (ev.kind == KP_LAB_RESULT && s->n_fed != fed)
-            s->dispatch_ns += kp_clock_ns() - s->woken_ns;
-        if (st == KOPT_OK)
-            st = tell_and_ask(s, err);
-    }
+    kopt_status st = kp_asker_new(s->search, s->n_params, s->wake_fd, &s->asker, err);
+    if (st != KOPT_OK)
+        return st;
+    st = search_loop(s, err);
+    s->search_ns = kp_asker_busy_ns(s->asker);
+    kp_asker_free(s->asker);
+    s->asker = NULL;
     s->interrupted = kp_session_stopped(s);
     abandon(s, true);
     kp_session_report_progress(s, true);

@@ -4,10 +4,10 @@
 #include "base/alloc.h"
 #include "os/clock.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { STORE_BUSY_MS = 10000, DEFAULT_EVALUATIONS = 1000, PAST_MAX = 1 << 24 };
@@ -212,13 +212,14 @@ kopt_status kp_session_new(const kopt_tune_options *o, struct kp_session **out, 
     s->log = (struct kp_log){log_line, s};
     s->phase = "setting up";
     s->begun_ns = kp_clock_ns();
-    s->wake[0] = s->wake[1] = -1;
+    s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->top = kp_calloc(TOP_MAX, sizeof(*s->top));
     s->report.speedup = s->report.speedup_low = s->report.speedup_high = (double)NAN;
     if (!s->top)
         st = kp_err_nomem(err);
-    else if (pipe2(s->wake, O_CLOEXEC | O_NONBLOCK) != 0)
-        st = kp_err(err, KOPT_EIO, "cannot make a pipe");
+    else if (s->stop_fd < 0 || s->wake_fd < 0)
+        st = kp_err(err, KOPT_EIO, "cannot make an eventfd");
     else
         st = open_all(s, err);
     if (st != KOPT_OK) {
@@ -315,8 +316,9 @@ kopt_status kp_session_run(struct kp_session *s, const kopt_tune_report **report
 void kp_session_stop(struct kp_session *s)
 {
     atomic_store(&s->stop, 1);
-    if (s->wake[1] >= 0)
-        (void)!write(s->wake[1], "s", 1);
+    uint64_t one = 1;
+    (void)!write(s->stop_fd, &one, sizeof(one));
+    (void)!write(s->wake_fd, &one, sizeof(one));
 }
 
 void kp_session_free(struct kp_session *s)
@@ -342,9 +344,10 @@ void kp_session_free(struct kp_session *s)
     kp_kernel_free(s->kernel);
     for (size_t i = 0; i < 3; i++)
         kp_free(s->subject_texts[i]);
-    for (int i = 0; i < 2; i++)
-        if (s->wake[i] >= 0)
-            (void)close(s->wake[i]);
+    if (s->stop_fd >= 0)
+        (void)close(s->stop_fd);
+    if (s->wake_fd >= 0)
+        (void)close(s->wake_fd);
     kp_free(s->first);
     kp_free(s->top);
     kp_free(s->past);

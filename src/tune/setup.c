@@ -79,7 +79,7 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
                                .source_path = s->kernel->source_path,
                                .options = s->kernel->flags,
                                .n_options = s->kernel->n_flags,
-                               .wake_fd = s->wake[0]};
+                               .wake_fd = s->stop_fd};
     double compile_s = s->o.compile_timeout_s > 0 ? s->o.compile_timeout_s : DEFAULT_COMPILE_S;
     double launch_s = s->o.launch_timeout_s > 0 ? s->o.launch_timeout_s : DEFAULT_LAUNCH_S;
     unsigned cores = (unsigned)kp_cpu_count();
@@ -320,7 +320,7 @@ static kopt_status run_reference(struct kp_session *s, const struct files *f, si
                                   .files = (const char *const *)f->args,
                                   .scratch = kp_lab_scratch(s->lab),
                                   .timeout_ns = (int64_t)(HOST_REFERENCE_S * SECOND),
-                                  .wake_fd = s->wake[0]};
+                                  .wake_fd = s->stop_fd};
     switch (c->kind) {
     case KP_CHECK_KERNEL:
         return run_reference_kernel(s, check, f->checks[check], err);
