@@ -7,8 +7,8 @@ JOBS ?= $(shell nproc)
 
 all:
 	tools/setup.sh build
-	cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DBUILD_TESTING=OFF
-	cmake --build build/release -j $(JOBS)
+	cmake -S . -B build/kopt -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DBUILD_TESTING=OFF
+	cmake --build build/kopt -j $(JOBS)
 
 # Tunes a real matrix multiplication on the CPU through PoCL.
 demo:
@@ -35,7 +35,7 @@ format:
 	tools/lint.sh --fix
 
 install: all
-	cmake --install build/release
+	cmake --install build/kopt
 
 clean:
 	rm -rf build

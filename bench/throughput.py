@@ -54,7 +54,7 @@ def spread(values):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--kopt", default=str(ROOT / "build/release/bin/kopt"))
+    p.add_argument("--kopt", default=str(ROOT / "build/kopt/bin/kopt"))
     p.add_argument("--kernel", default=str(ROOT / "examples/gemm/gemm.cl"))
     p.add_argument("--problem", default="M=512 N=512 K=512")
     p.add_argument("--device", default="")

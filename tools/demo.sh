@@ -3,9 +3,9 @@
 # Builds kopt and tunes the matrix multiplication of examples/ on the CPU.
 set -eu
 cd "$(dirname "$0")/.."
-cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >/dev/null
-cmake --build build/release
-kopt=build/release/bin/kopt
+cmake -S . -B build/kopt -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >/dev/null
+cmake --build build/kopt
+kopt=build/kopt/bin/kopt
 store=build/demo.kopt.db
 
 echo
