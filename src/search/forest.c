@@ -204,18 +204,20 @@ static bool explore(struct forest *f, uint32_t *config)
     return most >= 0;
 }
 
-/* Logarithms of the costs relative to the best; a failure counts as the worst success. */
+/* Logarithms of the costs relative to the best; a failure counts as the worst success, or as
+ * twice the best while the successes are closer together than that. */
 static void set_targets(struct forest *f)
 {
     const struct kp_history *h = &f->history;
-    double best = h->n_ok ? kp_log2_portable(h->costs[h->order[0]]) : 0;
+    double best = kp_log2_portable(h->costs[h->order[0]]);
     float worst = 0;
-    for (size_t k = 0; k < h->n; k++) {
+    for (size_t k = 0; k < h->n_ok; k++) {
         uint32_t place = h->order[k];
-        if (k < h->n_ok)
-            worst = (float)(kp_log2_portable(h->costs[place]) - best);
+        worst = (float)(kp_log2_portable(h->costs[place]) - best);
         f->y[place] = worst;
     }
+    for (size_t k = h->n_ok; k < h->n; k++)
+        f->y[h->order[k]] = worst > 1 ? worst : 1;
 }
 
 static void learn_forest(struct forest *f)

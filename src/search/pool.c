@@ -46,7 +46,7 @@ static size_t slot_of(const struct table *t, uint64_t key)
 /* Room for two more entries. */
 static bool reserve(struct table *t)
 {
-    if (2 * (t->n + 2) <= t->cap)
+    if (4 * (t->n + 2) <= 3 * t->cap)
         return true;
     struct table bigger = {.cap = t->cap ? 2 * t->cap : 64};
     bigger.entries = kp_calloc(bigger.cap, sizeof(*bigger.entries));

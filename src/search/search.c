@@ -10,8 +10,9 @@
 
 enum { MAX_WINDOW = 65536, SMALL_SPACE = 2000 };
 
-/* Ranks remembered one by one: at most 48 bytes each in the pool's tables. */
-static const uint64_t max_kept = UINT64_C(1) << 20;
+/* Ranks remembered one by one. The pool's tables hold at most three entries of 16 bytes for
+ * each, and are at least 3/8 full: 64 MiB. */
+static const uint64_t max_kept = UINT64_C(1) << 19;
 
 static const struct kp_strategy strategies[] = {
 #define X(id, name, summary) {name, summary},

@@ -305,6 +305,33 @@ static void the_default_is_better_than_random(void **state)
     text_space_close(&t);
 }
 
+/* Half of the space fails, for a reason that shows in one parameter; the costs of the rest
+ * differ by less than a factor of two. Half of random asks would fail. */
+static void regions_that_fail_are_avoided(void **state)
+{
+    (void)state;
+    static const char *const text[] = {"{1..20}", "{1..20}", "{1..20}", NULL, NULL};
+    struct text_space t;
+    uint32_t failures = 0;
+    text_space_open(&t, text);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct kp_search_options o = {.seed = seed, .window = 1};
+        struct kp_search *s = NULL;
+        assert_int_equal(kp_search_new("forest", t.space, &o, &s, NULL), KOPT_OK);
+        for (int i = 0; i < 100; i++) {
+            uint32_t config[3];
+            bool waiting = false;
+            assert_true(kp_search_ask(s, config, &waiting));
+            bool fails = config[0] >= 10;
+            failures += fails ? 1 : 0;
+            kp_search_tell(s, fails ? (double)INFINITY : 1 + 0.01 * (config[1] + config[2]));
+        }
+        kp_search_free(s);
+    }
+    assert_true(failures < 100); /* of 500 */
+    text_space_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +343,7 @@ int main(void)
         cmocka_unit_test(the_deepest_trees_fit),
         cmocka_unit_test(candidates_are_valid_new_and_bounded),
         cmocka_unit_test(the_default_is_better_than_random),
+        cmocka_unit_test(regions_that_fail_are_avoided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
