@@ -24,8 +24,8 @@ kopt_status kp_data_write_check(const struct kp_bound *b, size_t check, const ch
 kopt_status kp_data_bytes(const struct kp_bound *b, size_t arg, const uint32_t *config,
                           size_t *bytes, kopt_error *err);
 
-/* A scalar's bytes in its own type. `out` holds 16 bytes. Errors: KOPT_EINPUT (out of range).
- */
+/* A scalar's bytes in its own type. `out` holds 16 bytes. Errors: KOPT_ERANGE, KOPT_EINPUT
+ * (its type does not hold the value). */
 kopt_status kp_data_scalar(const struct kp_bound *b, size_t arg, const uint32_t *config,
                            unsigned char *out, size_t *bytes, kopt_error *err);
 

@@ -97,10 +97,13 @@ void kp_message_get_error(const struct kp_message *m, kopt_error *err)
     if (!err)
         return;
     *err = (kopt_error){0};
-    err->code = (kopt_status)kp_message_i64(m, "code", KOPT_EFAILED);
+    int64_t code = kp_message_i64(m, "code", KOPT_EFAILED);
+    err->code = code < 0 && code >= KOPT_EFAILED ? (kopt_status)code : KOPT_EFAILED;
     err->line = (int)kp_message_i64(m, "line", 0);
     err->column = (int)kp_message_i64(m, "column", 0);
-    (void)snprintf(err->message, sizeof(err->message), "%s", kp_message_str(m, "message"));
+    const char *text = kp_message_str(m, "message");
+    (void)snprintf(err->message, sizeof(err->message), "%s",
+                   text[0] ? text : kopt_status_text(err->code));
     (void)snprintf(err->hint, sizeof(err->hint), "%s", kp_message_str(m, "hint"));
 }
 
