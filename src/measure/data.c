@@ -110,8 +110,8 @@ static void store_int(enum kp_elem e, int64_t i, unsigned char *out)
  * infinity. */
 static bool store_f64(enum kp_elem e, double v, unsigned char *out)
 {
-    double low;
-    double high;
+    double low = 0;
+    double high = 0;
     bool finite = isfinite(v);
     if (int_range(e, &low, &high)) {
         if (!(v >= low && v <= high))
@@ -136,8 +136,8 @@ static bool store_f64(enum kp_elem e, double v, unsigned char *out)
 
 static bool store_value(enum kp_elem e, struct kp_value v, unsigned char *out)
 {
-    double low;
-    double high;
+    double low = 0;
+    double high = 0;
     double f;
     if (v.type == KP_INT && int_range(e, &low, &high)) {
         if (e == KP_U64 ? v.as.i < 0
@@ -230,8 +230,8 @@ static kopt_status fill_random(const struct fill *f, uint64_t seed, kopt_error *
 {
     double a;
     double b;
-    double low;
-    double high;
+    double low = 0;
+    double high = 0;
     size_t size = kp_elem_bytes(f->elem);
     bool integer = int_range(f->elem, &low, &high);
     struct kp_rng rng;

@@ -524,6 +524,7 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
     lab->use.device_ns += kp_clock_ns() - begun;
     if (st != KOPT_OK)
         return st;
+    lab->use.launch_ns += kp_message_i64(&m, "launch_ns", 0);
     size_t made = (size_t)kp_message_i64(&m, "rounds", 0);
     int64_t wrong = kp_message_i64(&m, "bad", 0);
     if (made > *rounds || m.blob_bytes != made * n * sizeof(double)) {

@@ -484,6 +484,7 @@ bool kp_runner_race(struct kp_runner *r, const struct kp_message *m)
     if (!times)
         return false;
     int64_t begun = kp_clock_ns();
+    r->launch_ns = 0;
     unsigned done = 0;
     bool alive = true;
     kopt_status st = round_of(r, &p, n_slots, 0, times, &err); /* warm-up, overwritten */
@@ -503,7 +504,8 @@ bool kp_runner_race(struct kp_runner *r, const struct kp_message *m)
     } else if (alive) {
         struct kp_json *j = kp_message_new("is", "raced", p.id);
         bool ok = kp_json_set_i64(j, "slots", n_slots) && kp_json_set_i64(j, "rounds", done) &&
-                  kp_json_set_i64(j, "bad", bad);
+                  kp_json_set_i64(j, "bad", bad) &&
+                  kp_json_set_i64(j, "launch_ns", r->launch_ns);
         if (!ok) {
             kp_json_free(j);
             j = NULL;

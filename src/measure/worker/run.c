@@ -110,6 +110,11 @@ static kopt_status set_check(struct kp_runner *r, const struct kp_message *m, ko
     if (st == KOPT_OK)
         st = upload(r, c->want, c->file, err);
     r->n_checks++;
+    /* The first comparison may compile its kernel: better now than in a measurement. */
+    struct kp_compare itself;
+    if (st == KOPT_OK)
+        st = kp_buffer_compare(r->dev, c->want, c->want, c->type, c->rtol, c->atol, &itself,
+                               err);
     return st;
 }
 
