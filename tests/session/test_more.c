@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops, time budgets, races and stores at the edges of a session. */
+#include "session/session.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HEAD                                      \
+    "#pragma kopt kernel k\n"                     \
+    "#pragma kopt lang opencl\n"                  \
+    "#pragma kopt block 16\n"                     \
+    "#pragma kopt grid 4\n"                       \
+    "#pragma kopt arg a f32[64]  b f32[64] out\n" \
+    "// fake: out 1 = copy 0\n"                   \
+    "// fake: time 9000\n"                        \
+    "// fake: add A 10\n"                         \
+    "kernel void k(global const float *a, global float *b) {}\n"
+static const char five[] = HEAD "#pragma kopt param A {0,1,2,3,4}\n"
+                                "#pragma kopt default A=3\n";
+
+static double now_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct rows {
+    size_t races;
+    size_t interrupted; /* without those of races */
+    size_t completed;
+};
+
+static int count(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    struct rows *n = user;
+    (void)subject;
+    (void)run;
+    n->races += r->race != 0;
+    n->interrupted += r->outcome == KOPT_OUT_INTERRUPTED && !r->race;
+    n->completed += r->outcome != KOPT_OUT_INTERRUPTED && !r->race;
+    return 1;
+}
+
+static struct rows rows_of(const char *path)
+{
+    struct rows n = {0};
+    kopt_store *st = NULL;
+    kopt_error err;
+    kopt_result_filter f = {.outcome = -1};
+    if (kopt_store_open(path, 0, &st, &err) != KOPT_OK ||
+        kopt_store_results(st, &f, count, &n, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    kopt_store_close(st);
+    return n;
+}
+
+static void must_be_ok(const struct session *s)
+{
+    if (s->status != KOPT_OK)
+        fail_msg("%s", s->err.message);
+}
+
+/* --- stops
+ * ---------------------------------------------------------------------------------------- */
+
+static void stop_at_start(void *user, const kopt_tune_start *start)
+{
+    (void)start;
+    kopt_tuner_stop(((struct session *)user)->tuner);
+}
+
+static void a_stop_before_anything_is_no_failure(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s, write_kernel("m.cl", five), NULL);
+    s.o.callbacks.start = stop_at_start;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.has_report && s.report.interrupted);
+    assert_int_equal(s.n_seen, 0);
+    session_end(&s);
+}
+
+static void stop_in_race(void *user, const kopt_tune_progress *p)
+{
+    if (strcmp(p->phase, "final race") == 0)
+        kopt_tuner_stop(((struct session *)user)->tuner);
+}
+
+static void a_stop_in_the_race_is_told_and_the_race_is_made_up_for(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)remove("race.db");
+    session_init(&s, write_kernel("m.cl", five), "race.db");
+    s.o.callbacks.progress = stop_in_race;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.report.interrupted);
+    assert_string_equal(s.report.best_text, "A=0");
+    assert_int_equal(s.n_seen, 5);
+    session_end(&s);
+    assert_int_equal(rows_of("race.db").races, 0);
+    /* The next run has to race; when that fails the search's numbers stand. */
+    assert_int_equal(setenv("KOPT_FAKE_FAIL", "launch", 1), 0);
+    session_init(&s, "m.cl", "race.db");
+    session_run(&s);
+    assert_int_equal(unsetenv("KOPT_FAKE_FAIL"), 0);
+    must_be_ok(&s);
+    assert_int_equal(session_measured(&s), 0);
+    assert_non_null(strstr(s.last_warning, "final race failed"));
+    assert_string_equal(s.report.best_text, "A=0");
+    assert_true(s.report.best.median_ns == 9000);
+    assert_false(s.report.best.race);
+    session_end(&s);
+    session_init(&s, "m.cl", "race.db");
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.report.best.race);
+    assert_true(fabs(s.report.speedup - 9030.0 / 9000.0) < 1e-9);
+    session_end(&s);
+}
+
+static kopt_tuner *to_stop;
+static void on_alarm(int sig)
+{
+    (void)sig;
+    kopt_tuner_stop(to_stop);
+}
+
+static void note_tuner(void *user, const kopt_tune_start *start)
+{
+    (void)start;
+    to_stop = ((struct session *)user)->tuner;
+    (void)alarm(1);
+}
+
+static void stopped_by_alarm(const char *text)
+{
+    struct session s;
+    assert_true(signal(SIGALRM, on_alarm) != SIG_ERR);
+    session_init(&s, write_kernel("ref.cl", text), NULL);
+    s.o.callbacks.start = note_tuner;
+    s.o.launch_timeout_s = 30;
+    s.o.compile_timeout_s = 30;
+    double begun = now_s();
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.report.interrupted);
+    assert_true(now_s() - begun < 15);
+    session_end(&s);
+}
+
+static void references_that_never_end_can_be_stopped(void **state)
+{
+    (void)state;
+    (void)write_kernel("endless.c", "void endless(const float *a, volatile float *b)\n"
+                                    "{ for (;;) b[0] = a[0]; }\n");
+    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n"
+                          "#pragma kopt check b against endless.c\n");
+    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n"
+                          "#pragma kopt check b against kernel ref\n"
+                          "#pragma kopt reference ref block 16 grid 4\n"
+                          "// fake: when entry=ref hang\n"
+                          "kernel void ref(global const float *a, global float *b) {}\n");
+    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n"
+                          "#pragma kopt check b against kernel ref\n"
+                          "#pragma kopt reference ref block 16 grid 4\n"
+                          "// fake: when entry=ref compile_hang\n"
+                          "kernel void ref(global const float *a, global float *b) {}\n");
+}
+
+static void a_reference_kernel_that_crashes_is_a_failure_with_its_name(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s,
+                 write_kernel("ref.cl", HEAD
+                              "#pragma kopt param A {0,1}\n"
+                              "#pragma kopt check b against kernel ref\n"
+                              "#pragma kopt reference ref block 16 grid 4\n"
+                              "// fake: when entry=ref crash\n"
+                              "kernel void ref(global const float *a, global float *b) {}\n"),
+                 NULL);
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EFAILED);
+    assert_non_null(strstr(s.err.message, "ref"));
+    session_end(&s);
+}
+
+/* --- time budgets
+ * ------------------------------------------------------------------------------- */
+
+static void the_default_is_measured_in_the_shortest_time(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s, write_kernel("m.cl", five), NULL);
+    s.o.max_seconds = 1e-6;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(s.n_seen, 1);
+    assert_string_equal(s.report.best_text, "A=3");
+    assert_true(s.report.speedup == 1);
+    session_end(&s);
+}
+
+static void time_runs_out_over_a_hanging_compiler_and_nothing_is_left_begun(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)remove("time.db");
+    session_init(&s,
+                 write_kernel("time.cl", HEAD "#pragma kopt param A {0..49}\n"
+                                              "#pragma kopt default A=0\n"
+                                              "// fake: when A=5 compile_hang\n"
+                                              "// fake: when A=6 compile_hang\n"
+                                              "// fake: time 60000\n"
+                                              "// fake: real 1\n"),
+                 "time.db");
+    s.o.strategy = "exhaustive";
+    s.o.compile_timeout_s = 60;
+    s.o.max_seconds = 2;
+    double begun = now_s();
+    session_run(&s);
+    double took = now_s() - begun;
+    must_be_ok(&s);
+    assert_true(s.n_seen >= 2 && s.n_seen < 50);
+    if (took > 12)
+        fail_msg("%.1f s", took);
+    assert_true(s.report.best.race); /* the race had compilers */
+    session_end(&s);
+    struct rows n = rows_of("time.db");
+    assert_int_equal(n.interrupted, 0);
+    assert_int_equal(n.completed, s.n_seen);
+}
+
+/* --- races
+ * -------------------------------------------------------------------------------------- */
+
+static void races_of_two_runs_are_not_one_race(void **state)
+{
+    (void)state;
+    static const char *const params[] = {
+        "#pragma kopt param A {0,1}\n#pragma kopt default A=0\n",
+        "#pragma kopt param A {2,3}\n#pragma kopt default A=2\n",
+        "#pragma kopt param A {0,1,2,3}\n#pragma kopt default A=0\n",
+        "#pragma kopt param A {0,1,2,3}\n#pragma kopt default A=0\n"};
+    static const size_t races[] = {2, 4, 8, 8};
+    (void)remove("races.db");
+    for (size_t i = 0; i < 4; i++) {
+        struct session s;
+        char text[2048];
+        (void)snprintf(text, sizeof(text), "%s%s", HEAD, params[i]);
+        session_init(&s, write_kernel("m.cl", text), "races.db");
+        session_run(&s);
+        must_be_ok(&s);
+        assert_string_equal(s.report.best_text, i == 1 ? "A=2" : "A=0");
+        session_end(&s);
+        assert_int_equal(rows_of("races.db").races, races[i]);
+    }
+}
+
+static void one_that_was_dropped_races_where_the_better_are_gone(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)remove("drop.db");
+    session_init(&s,
+                 write_kernel("m.cl", HEAD "#pragma kopt param A {0,1000}\n"
+                                           "#pragma kopt default A=0\n"),
+                 "drop.db");
+    s.o.compilers = 1;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(session_find(&s, "A=1000")->dropped);
+    session_end(&s);
+    session_init(&s,
+                 write_kernel("m.cl", HEAD "#pragma kopt param A {1000,1001}\n"
+                                           "#pragma kopt default A=1001\n"),
+                 "drop.db");
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(session_find(&s, "A=1000")->from_store, 1);
+    assert_string_equal(s.report.best_text, "A=1000");
+    assert_true(s.report.best.race);
+    assert_true(fabs(s.report.speedup - 19010.0 / 19000.0) < 1e-9);
+    session_end(&s);
+}
+
+/* --- options
+ * -------------------------------------------------------------------------------- */
+
+static void few_samples_are_few(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s, write_kernel("m.cl", five), NULL);
+    s.o.max_samples = 2;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(s.report.best.n_times, 2);
+    session_end(&s);
+}
+
+static void impossible_numbers_are_refused(void **state)
+{
+    (void)state;
+    struct session s;
+    const char *kernel = write_kernel("m.cl", five);
+    const double bad[] = {-1, (double)NAN, (double)INFINITY, 1e300};
+    for (size_t i = 0; i < 4; i++) {
+        session_init(&s, kernel, NULL);
+        s.o.launch_timeout_s = bad[i];
+        session_run(&s);
+        assert_int_equal(s.status, KOPT_EUSAGE);
+        session_init(&s, kernel, NULL);
+        s.o.compile_timeout_s = bad[i];
+        session_run(&s);
+        assert_int_equal(s.status, KOPT_EUSAGE);
+    }
+    session_init(&s, kernel, NULL);
+    s.o.precision = (double)NAN;
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EUSAGE);
+}
+
+static void several_devices_share_the_work(void **state)
+{
+    (void)state;
+    struct session s;
+    assert_int_equal(setenv("KOPT_FAKE_DEVICES", "2", 1), 0);
+    session_init(&s,
+                 write_kernel("two.cl", HEAD "#pragma kopt param A {0..19}\n"
+                                             "#pragma kopt default A=7\n"
+                                             "#pragma kopt check b against kernel ref\n"
+                                             "#pragma kopt reference ref block 16 grid 4\n"
+                                             "// fake: when A=4,entry=k crash\n"
+                                             "// fake: when A=5,entry=k wrong\n"
+                                             "kernel void ref(global const float *a,\n"
+                                             "                global float *b) {}\n"),
+                 NULL);
+    s.o.device = "fake:0,fake:1";
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(s.n_seen, 20);
+    assert_int_equal(s.report.progress.by_outcome[KOPT_OUT_OK], 18);
+    assert_int_equal(session_find(&s, "A=4")->outcome, KOPT_OUT_CRASH);
+    assert_int_equal(session_find(&s, "A=5")->outcome, KOPT_OUT_WRONG);
+    for (size_t i = 0; i < s.n_seen; i++)
+        if (s.seen[i].outcome == KOPT_OUT_OK)
+            assert_true(s.seen[i].median_ns == 9000 + 10 * atof(s.seen[i].config + 2));
+    assert_string_equal(s.report.best_text, "A=0");
+    session_end(&s);
+    session_init(&s, "two.cl", NULL);
+    s.o.device = "fake:1,fake:1";
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EUSAGE);
+    assert_int_equal(unsetenv("KOPT_FAKE_DEVICES"), 0);
+}
+
+/* --- a store that is full
+ * ------------------------------------------------------------------------- */
+
+struct full {
+    struct session s;
+    struct rlimit before;
+};
+
+static void fill_up(void *user, const kopt_result *r, const char *config)
+{
+    struct full *f = user;
+    struct rlimit small = f->before;
+    (void)r;
+    (void)config;
+    if (++f->s.n_seen == 3) {
+        small.rlim_cur = 4096;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    }
+}
+
+static void a_full_store_ends_the_session_and_keeps_what_it_has(void **state)
+{
+    (void)state;
+    static struct full f;
+    struct session again;
+    (void)remove("full.db");
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &f.before), 0);
+    session_init(&f.s, write_kernel("full.cl", HEAD "#pragma kopt param A {0..19}\n"),
+                 "full.db");
+    f.s.o.callbacks.result = fill_up;
+    f.s.o.callbacks.user = &f;
+    f.s.o.callbacks.log = NULL;
+    session_run(&f.s);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &f.before), 0);
+    if (f.s.status != KOPT_EFULL && f.s.status != KOPT_EIO)
+        fail_msg("%d: %s", f.s.status, f.s.err.message);
+    assert_true(f.s.has_report);
+    assert_non_null(strstr(f.s.err.message, "full.db"));
+    session_end(&f.s);
+    session_init(&again, "full.cl", "full.db");
+    session_run(&again);
+    must_be_ok(&again);
+    assert_true(again.report.progress.from_store >= 3);
+    assert_int_equal(again.n_seen, 20);
+    session_end(&again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stop_before_anything_is_no_failure),
+        cmocka_unit_test(a_stop_in_the_race_is_told_and_the_race_is_made_up_for),
+        cmocka_unit_test(references_that_never_end_can_be_stopped),
+        cmocka_unit_test(a_reference_kernel_that_crashes_is_a_failure_with_its_name),
+        cmocka_unit_test(the_default_is_measured_in_the_shortest_time),
+        cmocka_unit_test(time_runs_out_over_a_hanging_compiler_and_nothing_is_left_begun),
+        cmocka_unit_test(races_of_two_runs_are_not_one_race),
+        cmocka_unit_test(one_that_was_dropped_races_where_the_better_are_gone),
+        cmocka_unit_test(few_samples_are_few),
+        cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(several_devices_share_the_work),
+        cmocka_unit_test(a_full_store_ends_the_session_and_keeps_what_it_has),
+    };
+    return cmocka_run_group_tests_name("session/more", tests, NULL, NULL);
+}

@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: MIT */
+/* The lab over the fake device; and over a runner of this file's own, which misbehaves in ways
+ * that no device can make the real one do. This program is then its own helper program. */
+#include "base/alloc.h"
+#include "measure/lab.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/proc.h"
+#include "support/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int64_t SECOND = 1000000000;
+static char self[4096];
+static char real_libexec[4096];
+static char libexec[4096]; /* a folder with this program in it as kopt-worker */
+
+/* --- the runner that misbehaves
+ * ------------------------------------------------------------------- */
+
+static bool reply(struct kp_json *j, const void *blob, size_t n)
+{
+    return kp_message_send(KP_PROC_FD, j, blob, n, NULL) == KOPT_OK;
+}
+
+static bool opened(int64_t id, int64_t index)
+{
+    struct kp_json *j = kp_message_new("is", "opened", id);
+    struct kp_device_info info = {.backend = KP_BACKEND_FAKE, .index = (int)index};
+    (void)snprintf(info.name, sizeof(info.name), "a runner of the test");
+    info.is_cpu = getenv("KOPT_FAKE_CPU") != NULL;
+    return kp_message_put_info(j, &info) && reply(j, NULL, 0);
+}
+
+static bool result(int64_t id, double median)
+{
+    struct kp_json *j = kp_message_new("is", "result", id);
+    return kp_json_set_i64(j, "outcome", KOPT_OUT_OK) && kp_json_set_f64(j, "median", median) &&
+           reply(j, &median, sizeof(median));
+}
+
+/* Descriptors over the session's socket: there should be none. */
+static int strays(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        long fd = strtol(e->d_name, NULL, 10);
+        n += fd > KP_PROC_FD && fd != dirfd(d);
+    }
+    (void)closedir(d);
+    return n;
+}
+
+static bool misbehave(const char *part, int64_t id, int64_t index)
+{
+    if (strcmp(part, "no_json") == 0)
+        return kp_frame_write(KP_PROC_FD, "what?\0", 6, NULL) == KOPT_OK;
+    if (strcmp(part, "no_frame") == 0)
+        return write(KP_PROC_FD, "\xff\xff\xff\xff", 4) == 4;
+    if (strcmp(part, "another_id") == 0)
+        return result(id + 1000, 1000);
+    if (strcmp(part, "no_median") == 0)
+        return result(id, (double)NAN);
+    if (strcmp(part, "dies_holding") == 0) {
+        struct kp_json *j = kp_message_new("is", "phase", id);
+        (void)(kp_json_set_str(j, "phase", "hold") && reply(j, NULL, 0));
+        kp_clock_sleep_ns(SECOND / 5);
+        return false;
+    }
+    if (strcmp(part, "second_dies") == 0 && index == 1)
+        return false;
+    if (strcmp(part, "counts_files") == 0)
+        return result(id, 1000 + strays());
+    return result(id, 1000);
+}
+
+static int runner(const char *part)
+{
+    struct kp_buf frame = KP_BUF_INIT(KP_FRAME_MAX);
+    struct kp_message m;
+    bool ok = true;
+    int64_t index = 0;
+    while (ok && kp_frame_read(KP_PROC_FD, &frame, NULL) == KOPT_OK &&
+           kp_message_parse(&frame, &m, NULL) == KOPT_OK) {
+        int64_t id = kp_message_i64(&m, "id", 0);
+        if (strcmp(kp_message_what(&m, "do"), "open") == 0) {
+            index = kp_message_i64(&m, "index", 0);
+            bool again = index == 1 && strcmp(part, "second_dies") == 0 &&
+                         mkdir("second.opened", 0700) != 0;
+            ok = !again && opened(id, index);
+        } else if (strcmp(kp_message_what(&m, "do"), "measure") == 0) {
+            ok = misbehave(part, id, index);
+        }
+        kp_message_deinit(&m);
+    }
+    kp_buf_deinit(&frame);
+    return 5;
+}
+
+static int play(char **argv)
+{
+    const char *part = getenv("KOPT_TEST_PART");
+    const char *real = getenv("KOPT_TEST_WORKER");
+    if (part && strcmp(argv[1], "run") == 0 && strcmp(part, "no_compiler") != 0)
+        return runner(part);
+    if (part && strcmp(argv[1], "compile") == 0 && strcmp(part, "no_compiler") == 0)
+        return 3;
+    (void)execv(real ? real : "", argv);
+    return 127;
+}
+
+static void with_part(const char *part)
+{
+    assert_int_equal(setenv("KOPT_LIBEXEC", part ? libexec : real_libexec, 1), 0);
+    if (part)
+        assert_int_equal(setenv("KOPT_TEST_PART", part, 1), 0);
+    else
+        assert_int_equal(unsetenv("KOPT_TEST_PART"), 0);
+}
+
+/* --- helpers
+ * -------------------------------------------------------------------------------------- */
+
+static const char source[] = "// fake: out 1 = copy 0\n"
+                             "// fake: time 5000\n"
+                             "// fake: add T 1000\n"
+                             "// fake: when MODE=compile_error compile_error \"no such type\"\n"
+                             "// fake: when MODE=compile_hang compile_hang\n"
+                             "// fake: when MODE=compile_slow compile_slow 600\n"
+                             "// fake: when MODE=crash crash\n"
+                             "// fake: when MODE=hang hang\n"
+                             "// fake: when MODE=wrong wrong\n"
+                             "// fake: when MODE=launch_error launch_error\n"
+                             "// fake: when MODE=slow real 1\n"
+                             "kernel void k(global const float *a, global float *b) {}\n";
+
+static struct kp_lab_options options(void)
+{
+    return (struct kp_lab_options){.backend = KP_BACKEND_FAKE,
+                                   .n_devices = 1,
+                                   .compilers = 1,
+                                   .source = kp_str_from(source),
+                                   .compile_timeout_ns = 20 * SECOND,
+                                   .launch_timeout_ns = 20 * SECOND,
+                                   .wake_fd = -1};
+}
+
+static struct kp_lab *open_lab(const struct kp_lab_options *o)
+{
+    struct kp_lab *lab = NULL;
+    kopt_error err;
+    if (kp_lab_open(o, &lab, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    return lab;
+}
+
+/* 64 floats in, 64 out, the output checked against the input. */
+static void give_data(struct kp_lab *lab)
+{
+    float a[64];
+    for (int i = 0; i < 64; i++)
+        a[i] = (float)i;
+    assert_int_equal(kp_file_write("a.bin", a, sizeof(a), NULL), KOPT_OK);
+    struct kp_lab_buffer b[] = {{.buffer = 0, .bytes = sizeof(a), .file = "a.bin"},
+                                {.buffer = 1, .bytes = sizeof(a)}};
+    struct kp_lab_check c = {.buffer = 1, .file = "a.bin", .type = KP_NUM_F32};
+    assert_int_equal(kp_lab_set_buffers(lab, b, 2, NULL), KOPT_OK);
+    assert_int_equal(kp_lab_set_checks(lab, &c, 1, NULL), KOPT_OK);
+}
+
+static void job_of(struct kp_lab *lab, int64_t id, const char *mode, int t,
+                   kopt_status (*use)(struct kp_lab *lab, const struct kp_lab_job *job,
+                                      kopt_error *err))
+{
+    char mode_macro[64];
+    char t_macro[32];
+    const char *macros[] = {mode_macro, t_macro};
+    kopt_error err;
+    struct kp_job_arg args[] = {{.space = KP_SPACE_GLOBAL, .buffer = 0, .bytes = 256},
+                                {.space = KP_SPACE_GLOBAL, .buffer = 1, .bytes = 256}};
+    (void)snprintf(mode_macro, sizeof(mode_macro), "MODE=%s", mode);
+    (void)snprintf(t_macro, sizeof(t_macro), "T=%d", t);
+    struct kp_lab_job job = {.id = id, .entry = "k", .macros = macros, .n_macros = 2};
+    job.launch = (struct kp_job_launch){
+        .grid = {4, 1, 1}, .block = {16, 1, 1}, .args = args, .n_args = 2};
+    if (use(lab, &job, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+}
+
+static void compile(struct kp_lab *lab, int64_t id, const char *mode, int t)
+{
+    job_of(lab, id, mode, t, kp_lab_compile);
+}
+
+static struct kp_lab_event next(struct kp_lab *lab)
+{
+    struct kp_lab_event ev;
+    kopt_error err;
+    if (kp_lab_next(lab, 30000, -1, &ev, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    assert_int_not_equal(ev.kind, KP_LAB_NOTHING);
+    return ev;
+}
+
+static const struct kp_lab_plan plan = {.min_samples = 3,
+                                        .max_samples = 5,
+                                        .precision = 0.01,
+                                        .best_ns = (double)NAN,
+                                        .drop_ratio = 1.25,
+                                        .budget_ns = 1e9,
+                                        .check = true};
+
+static void measure(struct kp_lab *lab, int64_t id)
+{
+    kopt_error err;
+    struct kp_lab_event ev;
+    kopt_status st = kp_lab_measure(lab, id, &plan, &err);
+    if (st == KOPT_EBUSY) { /* the last one ended its runner: another is started */
+        assert_int_equal(kp_lab_next(lab, 0, -1, &ev, &err), KOPT_OK);
+        assert_int_equal(ev.kind, KP_LAB_NOTHING);
+        st = kp_lab_measure(lab, id, &plan, &err);
+    }
+    if (st != KOPT_OK)
+        fail_msg("%s", err.message);
+}
+
+static struct kp_lab_event compile_and_measure(struct kp_lab *lab, int64_t id, const char *mode,
+                                               int t)
+{
+    compile(lab, id, mode, t);
+    struct kp_lab_event ev = next(lab);
+    if (ev.kind == KP_LAB_COMPILED) {
+        assert_int_equal(ev.id, id);
+        measure(lab, id);
+        ev = next(lab);
+    }
+    assert_int_equal(ev.kind, KP_LAB_RESULT);
+    assert_int_equal(ev.id, id);
+    return ev;
+}
+
+static void expect(const struct kp_lab_event *ev, kopt_outcome what, const char *word)
+{
+    if (ev->result.outcome != what || !strstr(ev->result.message, word))
+        fail_msg("%s (%s), expected %s (%s)", kopt_outcome_name(ev->result.outcome),
+                 ev->result.message, kopt_outcome_name(what), word);
+}
+
+static size_t open_files(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+static void nothing_is_left(size_t files)
+{
+    assert_int_equal(open_files(), files);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* --- the life of a job
+ * ------------------------------------------------------------------------------ */
+
+static void each_outcome_and_a_good_one_after_it(void **state)
+{
+    (void)state;
+    size_t files = open_files();
+    struct kp_lab_options o = options();
+    o.launch_timeout_ns = SECOND;
+    struct kp_lab *lab = open_lab(&o);
+    char scratch[4096];
+    (void)snprintf(scratch, sizeof(scratch), "%s", kp_lab_scratch(lab));
+    give_data(lab);
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "good", 2);
+    expect(&ev, KOPT_OUT_OK, "");
+    assert_true(ev.result.median_ns == 7000);
+    assert_in_range(ev.result.n_times, 3, 5);
+    assert_true(ev.result.times_ns[0] == 7000);
+    assert_true(ev.result.max_error == 0);
+    ev = compile_and_measure(lab, 2, "compile_error", 0);
+    expect(&ev, KOPT_OUT_COMPILE_ERROR, "no such type");
+    ev = compile_and_measure(lab, 3, "crash", 0);
+    expect(&ev, KOPT_OUT_CRASH, "ended the process");
+    ev = compile_and_measure(lab, 4, "good", 0); /* the new runner has its data */
+    expect(&ev, KOPT_OUT_OK, "");
+    ev = compile_and_measure(lab, 5, "hang", 0);
+    expect(&ev, KOPT_OUT_HANG, "1 s");
+    ev = compile_and_measure(lab, 6, "wrong", 0);
+    expect(&ev, KOPT_OUT_WRONG, "outside the tolerance");
+    ev = compile_and_measure(lab, 7, "launch_error", 0);
+    expect(&ev, KOPT_OUT_LAUNCH_ERROR, "");
+    ev = compile_and_measure(lab, 8, "good", 0);
+    expect(&ev, KOPT_OUT_OK, "");
+    assert_int_equal(kp_lab_n_compiling(lab), 0);
+    assert_true(kp_file_exists(scratch));
+    kp_lab_close(lab);
+    assert_false(kp_file_exists(scratch));
+    nothing_is_left(files);
+}
+
+static void what_was_not_compared_has_no_error(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_buffer b[] = {{.buffer = 0, .bytes = 256}, {.buffer = 1, .bytes = 256}};
+    assert_int_equal(kp_lab_set_buffers(lab, b, 2, NULL), KOPT_OK);
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "wrong", 0);
+    expect(&ev, KOPT_OUT_OK, "");
+    assert_true(isnan(ev.result.max_error));
+    kp_lab_close(lab);
+}
+
+static void misuse_is_refused(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = NULL;
+    o.compilers = 0;
+    assert_int_equal(kp_lab_open(&o, &lab, NULL), KOPT_EUSAGE);
+    o = options();
+    o.n_devices = KP_LAB_LANES_MAX + 1;
+    assert_int_equal(kp_lab_open(&o, &lab, NULL), KOPT_EUSAGE);
+    o = options();
+    o.devices[0] = 7;
+    assert_int_not_equal(kp_lab_open(&o, &lab, NULL), KOPT_OK);
+    assert_null(lab);
+    o = options();
+    lab = open_lab(&o);
+    give_data(lab);
+    assert_int_equal(kp_lab_measure(lab, 99, &plan, NULL), KOPT_ENOTFOUND);
+    unsigned rounds = 3;
+    double times[3];
+    bool bad[1];
+    const int64_t ids[] = {99};
+    assert_int_equal(kp_lab_race(lab, ids, 1, &plan, &rounds, times, bad, NULL),
+                     KOPT_ENOTFOUND);
+    kp_lab_forget(lab, 99);
+    kp_lab_close(lab);
+}
+
+static void a_forgotten_job_frees_its_compiler(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options(); /* one compiler, 20 s for a job */
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_event ev;
+    give_data(lab);
+    compile(lab, 1, "compile_hang", 0);
+    compile(lab, 2, "compile_hang", 0); /* still in the queue when it is forgotten */
+    compile(lab, 3, "good", 0);
+    assert_int_equal(kp_lab_next(lab, 500, -1, &ev, NULL), KOPT_OK);
+    assert_int_equal(ev.kind, KP_LAB_NOTHING);
+    int64_t begun = kp_clock_ns();
+    kp_lab_forget(lab, 2);
+    kp_lab_forget(lab, 1);
+    assert_int_equal(kp_lab_n_compiling(lab), 1);
+    ev = next(lab);
+    assert_int_equal(ev.kind, KP_LAB_COMPILED);
+    assert_int_equal(ev.id, 3);
+    assert_true(kp_clock_ns() - begun < 10 * SECOND);
+    kp_lab_forget(lab, 3);
+    assert_false(kp_lab_is_compiled(lab, 3));
+    kp_lab_close(lab);
+}
+
+static void both_lanes_work_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("KOPT_FAKE_DEVICES", "2", 1), 0);
+    struct kp_lab_options o = options();
+    o.n_devices = 2;
+    o.devices[1] = 1;
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    assert_int_equal(kp_lab_device(lab)->index, 0);
+    for (int64_t id = 1; id <= 3; id++) {
+        compile(lab, id, "slow", 20000);
+        assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    }
+    measure(lab, 1);
+    assert_true(kp_lab_lane_free(lab));
+    measure(lab, 2);
+    assert_false(kp_lab_lane_free(lab));
+    assert_int_equal(kp_lab_measure(lab, 3, &plan, NULL), KOPT_EBUSY);
+    bool seen[4] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct kp_lab_event ev = next(lab);
+        expect(&ev, KOPT_OUT_OK, "");
+        seen[ev.id] = true;
+    }
+    assert_true(seen[1] && seen[2] && kp_lab_is_compiled(lab, 3));
+    kp_lab_close(lab);
+    assert_int_equal(unsetenv("KOPT_FAKE_DEVICES"), 0);
+}
+
+static void short_limits_make_no_hangs_of_batches(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    o.launch_timeout_ns = SECOND;
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    /* 150 ms a launch: far under the limit, but eight of them together are not. */
+    compile(lab, 1, "slow", 150000);
+    assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    struct kp_lab_plan p = plan;
+    p.min_samples = 8;
+    p.max_samples = 8;
+    p.budget_ns = 1e10;
+    assert_int_equal(kp_lab_measure(lab, 1, &p, NULL), KOPT_OK);
+    struct kp_lab_event ev = next(lab);
+    expect(&ev, KOPT_OUT_OK, "");
+    assert_int_equal(ev.result.n_times, 8);
+    kp_lab_close(lab);
+}
+
+/* --- whole steps
+ * ---------------------------------------------------------------------------------- */
+
+static kopt_status race(struct kp_lab *lab, const char *second, unsigned *rounds, double *times,
+                        bool *bad)
+{
+    const int64_t ids[] = {101, 102};
+    compile(lab, 101, "good", 1);
+    assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    compile(lab, 102, second, 2);
+    assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    kopt_status st = kp_lab_race(lab, ids, 2, &plan, rounds, times, bad, NULL);
+    kp_lab_forget(lab, 101);
+    kp_lab_forget(lab, 102);
+    return st;
+}
+
+static void a_race_gives_times_of_every_round(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    double times[20];
+    bool bad[2] = {0};
+    unsigned rounds = 10;
+    give_data(lab);
+    assert_int_equal(race(lab, "good", &rounds, times, bad), KOPT_OK);
+    assert_int_equal(rounds, 10);
+    for (unsigned i = 0; i < rounds; i++)
+        assert_true(times[2 * i] == 6000 && times[2 * i + 1] == 7000);
+    assert_false(bad[0] || bad[1]);
+    assert_int_equal(race(lab, "wrong", &rounds, times, bad), KOPT_OK);
+    assert_true(!bad[0] && bad[1]);
+    kp_lab_close(lab);
+}
+
+static void a_race_that_fails_leaves_the_lab_at_work(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"crash", "launch_error", "hang"};
+    struct kp_lab_options o = options();
+    o.launch_timeout_ns = SECOND / 4;
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    for (size_t i = 0; i < 3; i++) {
+        double times[20];
+        bool bad[2];
+        unsigned rounds = 10;
+        kopt_status st = race(lab, modes[i], &rounds, times, bad);
+        if (st != KOPT_EFAILED)
+            fail_msg("%s: %d", modes[i], st);
+        struct kp_lab_event ev = compile_and_measure(lab, (int64_t)i + 1, "good", 0);
+        expect(&ev, KOPT_OUT_OK, "");
+        rounds = 10; /* nothing of the last race is still loaded */
+        assert_int_equal(race(lab, "good", &rounds, times, bad), KOPT_OK);
+    }
+    kp_lab_close(lab);
+}
+
+static kopt_status reference_status;
+static kopt_status reference(struct kp_lab *lab, const struct kp_lab_job *job, kopt_error *err)
+{
+    struct kp_lab_save save = {.buffer = 1, .file = "saved.bin"};
+    reference_status = kp_lab_reference(lab, job, &save, 1, err);
+    return KOPT_OK;
+}
+
+static void references_are_saved_or_say_why_not(void **state)
+{
+    (void)state;
+    struct kp_buf b = KP_BUF_INIT(1024);
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    struct kp_lab_options o = options();
+    o.wake_fd = fds[0];
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    job_of(lab, 1, "good", 0, reference);
+    assert_int_equal(reference_status, KOPT_OK);
+    assert_int_equal(kp_file_read("saved.bin", &b, NULL), KOPT_OK);
+    assert_int_equal(b.len, 256);
+    kp_buf_deinit(&b);
+    job_of(lab, 2, "compile_error", 0, reference);
+    assert_int_equal(reference_status, KOPT_EINPUT);
+    job_of(lab, 3, "crash", 0, reference);
+    assert_int_equal(reference_status, KOPT_EFAILED);
+    job_of(lab, 4, "launch_error", 0, reference);
+    assert_int_equal(reference_status, KOPT_EFAILED);
+    job_of(lab, 5, "good", 0, reference);
+    assert_int_equal(reference_status, KOPT_OK);
+    /* A byte ends one that would take 80 s. */
+    assert_int_equal(write(fds[1], "s", 1), 1);
+    int64_t begun = kp_clock_ns();
+    job_of(lab, 6, "hang", 0, reference);
+    assert_int_equal(reference_status, KOPT_EINTR);
+    assert_true(kp_clock_ns() - begun < 10 * SECOND);
+    kp_lab_close(lab);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
+/* --- helper programs out of their mind
+ * -------------------------------------------------------------- */
+
+static void nonsense_from_a_runner_is_its_candidates_crash(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"no_json", "no_frame", "another_id"};
+    for (size_t i = 0; i < 3; i++) {
+        with_part(parts[i]);
+        struct kp_lab_options o = options();
+        struct kp_lab *lab = open_lab(&o);
+        for (int64_t id = 1; id <= 2; id++) {
+            struct kp_lab_event ev = compile_and_measure(lab, id, "good", 0);
+            expect(&ev, KOPT_OUT_CRASH, "ended the process");
+        }
+        kp_lab_close(lab);
+    }
+    with_part("no_median");
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "good", 0);
+    expect(&ev, KOPT_OUT_BAD_TIME, "no time");
+    kp_lab_close(lab);
+    with_part(NULL);
+}
+
+static void compilers_go_on_after_a_runner_that_died_holding_them(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("KOPT_FAKE_CPU", "1", 1), 0);
+    with_part("dies_holding");
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    compile(lab, 1, "good", 0);
+    assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    compile(lab, 2, "compile_slow", 0);
+    measure(lab, 1);
+    struct kp_lab_event ev = next(lab);
+    assert_int_equal(ev.id, 1);
+    expect(&ev, KOPT_OUT_CRASH, "exit status 5");
+    ev = next(lab);
+    assert_int_equal(ev.kind, KP_LAB_COMPILED);
+    assert_int_equal(ev.id, 2);
+    kp_lab_close(lab);
+    with_part(NULL);
+    assert_int_equal(unsetenv("KOPT_FAKE_CPU"), 0);
+}
+
+static void what_the_program_has_open_does_not_reach_its_workers(void **state)
+{
+    (void)state;
+    int inherited = fcntl(1, F_DUPFD, 50); /* without close-on-exec */
+    assert_true(inherited >= 50);
+    with_part("counts_files");
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "good", 0);
+    expect(&ev, KOPT_OUT_OK, "");
+    assert_true(ev.result.median_ns == 1000);
+    kp_lab_close(lab);
+    with_part(NULL);
+    (void)close(inherited);
+}
+
+static void no_compiler_at_all_ends_the_session(void **state)
+{
+    (void)state;
+    struct kp_lab_event ev;
+    kopt_error err;
+    with_part("no_compiler");
+    struct kp_lab_options o = options();
+    o.compilers = 3;
+    struct kp_lab *lab = open_lab(&o);
+    compile(lab, 1, "good", 0);
+    assert_int_equal(kp_lab_next(lab, 20000, -1, &ev, &err), KOPT_ECRASH);
+    assert_non_null(strstr(err.message, "exit status 3"));
+    kp_lab_close(lab);
+    with_part(NULL);
+}
+
+static void a_second_device_that_stays_dead_is_not_tried_for_ever(void **state)
+{
+    (void)state;
+    (void)rmdir("second.opened");
+    with_part("second_dies");
+    struct kp_lab_options o = options();
+    o.n_devices = 2;
+    o.devices[1] = 1;
+    struct kp_lab *lab = open_lab(&o);
+    for (int64_t id = 1; id <= 2; id++) {
+        compile(lab, id, "good", 0);
+        assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    }
+    measure(lab, 1);
+    measure(lab, 2);
+    size_t crashes = 0;
+    for (int i = 0; i < 2; i++)
+        crashes += next(lab).result.outcome == KOPT_OUT_CRASH;
+    assert_int_equal(crashes, 1);
+    struct kp_lab_event ev;
+    assert_int_equal(kp_lab_next(lab, 0, -1, &ev, NULL), KOPT_OK); /* here it is given up */
+    int64_t begun = kp_clock_ns();
+    for (int64_t id = 4; id <= 9; id++) {
+        ev = compile_and_measure(lab, id, "good", 0);
+        expect(&ev, KOPT_OUT_OK, "");
+    }
+    assert_true(kp_clock_ns() - begun < SECOND); /* one more try alone takes 1.5 s of waiting */
+    kp_lab_close(lab);
+    with_part(NULL);
+}
+
+/* --- scratch folders and devices
+ * ------------------------------------------------------------------- */
+
+static void only_folders_of_the_dead_are_swept(void **state)
+{
+    (void)state;
+    /* No process has this number: it is over the kernel's largest. */
+    static const char *const names[] = {"tmp/kopt-2000000001-dead", "tmp/kopt-2000000002-live",
+                                        "tmp/kopt-2000000003-bare", "tmp/kopt-own-words"};
+    char lock[128];
+    assert_int_equal(kp_dir_make("tmp", NULL), KOPT_OK);
+    assert_int_equal(kp_dir_make("precious", NULL), KOPT_OK);
+    assert_int_equal(kp_file_write("precious/lock", "x", 1, NULL), KOPT_OK);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(kp_dir_make(names[i], NULL), KOPT_OK);
+        (void)snprintf(lock, sizeof(lock), "%s/lock", names[i]);
+        if (i != 2)
+            assert_int_equal(kp_file_write(lock, "", 0, NULL), KOPT_OK);
+    }
+    (void)unlink("tmp/kopt-2000000004-link");
+    assert_int_equal(symlink("../precious", "tmp/kopt-2000000004-link"), 0);
+    int held = open("tmp/kopt-2000000002-live/lock", O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    assert_int_equal(setenv("TMPDIR", "tmp", 1), 0);
+    struct kp_lab_options o = options();
+    kp_lab_close(open_lab(&o));
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+    assert_false(kp_file_exists(names[0]));
+    assert_true(kp_file_exists("tmp/kopt-2000000002-live/lock"));
+    assert_true(kp_file_exists(names[2]));
+    assert_true(kp_file_exists(names[3]));
+    assert_true(kp_file_exists("precious/lock"));
+    kp_dir_remove("tmp/kopt-2000000004-link"); /* a link is not followed */
+    assert_true(kp_file_exists("precious/lock"));
+    (void)close(held);
+    kp_dir_remove("tmp");
+    kp_dir_remove("precious");
+}
+
+static void count_device(void *user, const struct kp_device_info *info)
+{
+    assert_int_equal(info->index, *(int *)user);
+    assert_non_null(strstr(info->name, "Fake"));
+    ++*(int *)user;
+}
+
+static void devices_are_listed_from_a_process_of_their_own(void **state)
+{
+    (void)state;
+    size_t files = open_files();
+    kopt_error err;
+    int n = 0;
+    assert_int_equal(setenv("KOPT_FAKE_DEVICES", "3", 1), 0);
+    assert_int_equal(kp_lab_probe(KP_BACKEND_FAKE, count_device, &n, &err), KOPT_OK);
+    assert_int_equal(n, 3);
+    assert_int_equal(unsetenv("KOPT_FAKE_DEVICES"), 0);
+    assert_int_equal(setenv("KOPT_FAKE_FAIL", "open", 1), 0);
+    assert_int_not_equal(kp_lab_probe(KP_BACKEND_FAKE, count_device, &n, &err), KOPT_OK);
+    assert_int_equal(unsetenv("KOPT_FAKE_FAIL"), 0);
+    assert_int_equal(setenv("KOPT_LIBEXEC", "/nonexistent", 1), 0);
+    assert_int_equal(kp_lab_probe(KP_BACKEND_FAKE, count_device, &n, &err), KOPT_EENV);
+    with_part(NULL);
+    nothing_is_left(files);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_outcome_and_a_good_one_after_it),
+        cmocka_unit_test(what_was_not_compared_has_no_error),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_forgotten_job_frees_its_compiler),
+        cmocka_unit_test(both_lanes_work_at_once),
+        cmocka_unit_test(short_limits_make_no_hangs_of_batches),
+        cmocka_unit_test(a_race_gives_times_of_every_round),
+        cmocka_unit_test(a_race_that_fails_leaves_the_lab_at_work),
+        cmocka_unit_test(references_are_saved_or_say_why_not),
+        cmocka_unit_test(nonsense_from_a_runner_is_its_candidates_crash),
+        cmocka_unit_test(compilers_go_on_after_a_runner_that_died_holding_them),
+        cmocka_unit_test(what_the_program_has_open_does_not_reach_its_workers),
+        cmocka_unit_test(no_compiler_at_all_ends_the_session),
+        cmocka_unit_test(a_second_device_that_stays_dead_is_not_tried_for_ever),
+        cmocka_unit_test(only_folders_of_the_dead_are_swept),
+        cmocka_unit_test(devices_are_listed_from_a_process_of_their_own),
+    };
+    if (argc > 1)
+        return play(argv);
+    const char *from = getenv("KOPT_LIBEXEC");
+    char path[8192];
+    if (!from || !realpath("/proc/self/exe", self) || !getcwd(libexec, 4000))
+        return 1;
+    (void)snprintf(real_libexec, sizeof(real_libexec), "%s", from);
+    (void)strncat(libexec, "/libexec", 16);
+    (void)mkdir(libexec, 0700);
+    (void)snprintf(path, sizeof(path), "%s/kopt-worker", libexec);
+    (void)unlink(path);
+    if (symlink(self, path) != 0)
+        return 1;
+    (void)snprintf(path, sizeof(path), "%s/kopt-worker", real_libexec);
+    (void)setenv("KOPT_TEST_WORKER", path, 1);
+    return cmocka_run_group_tests_name("measure/lab", tests, NULL, NULL);
+}
