@@ -245,6 +245,31 @@ static void files_deinit(const struct kp_session *s, struct files *f)
     kp_free(f->checks);
 }
 
+/* What the data takes on a device: inout buffers twice, checked ones once more. */
+static kopt_status enough_memory(const struct kp_session *s, kopt_error *err)
+{
+    const struct kp_kernel *k = s->kernel;
+    int64_t room = s->o.memory_bytes > 0 ? s->o.memory_bytes : kp_lab_free_bytes(s->lab);
+    uint64_t need = 0; /* 256 arguments of 2^40 bytes at most */
+    for (size_t i = 0; i < k->n_args; i++) {
+        size_t bytes;
+        unsigned copies = k->args[i].dir == KP_DIR_INOUT ? 2 : 1;
+        if (k->args[i].kind != KP_ARG_BUFFER)
+            continue;
+        kopt_status st = kp_data_bytes(s->bound, i, NULL, &bytes, err);
+        if (st != KOPT_OK)
+            return st;
+        for (size_t c = 0; c < k->n_checks && s->o.check >= 0; c++)
+            copies += k->checks[c].arg == i;
+        need += (uint64_t)copies * bytes;
+    }
+    if (room <= 0 || need <= (uint64_t)room)
+        return KOPT_OK;
+    return kp_err(err, KOPT_EFULL,
+                  "the data takes %" PRIu64 " bytes of device memory, %" PRId64 " %s", need,
+                  room, s->o.memory_bytes > 0 ? "may be used" : "are free");
+}
+
 static kopt_status write_inputs(struct kp_session *s, struct files *f, kopt_error *err)
 {
     const struct kp_kernel *k = s->kernel;
@@ -371,7 +396,7 @@ kopt_status kp_session_data(struct kp_session *s, kopt_error *err)
         return KOPT_OK;
     struct files f = {.args = kp_calloc(s->kernel->n_args + 1, sizeof(char *)),
                       .checks = kp_calloc(s->kernel->n_checks + 1, sizeof(char *))};
-    kopt_status st = f.args && f.checks ? KOPT_OK : kp_err_nomem(err);
+    kopt_status st = f.args && f.checks ? enough_memory(s, err) : kp_err_nomem(err);
     if (st == KOPT_OK)
         st = write_inputs(s, &f, err);
     if (st == KOPT_OK && s->o.check >= 0) {

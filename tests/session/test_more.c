@@ -330,6 +330,34 @@ static void impossible_numbers_are_refused(void **state)
     assert_int_equal(s.status, KOPT_EUSAGE);
 }
 
+static void data_that_does_not_fit_is_refused_with_the_numbers(void **state)
+{
+    (void)state;
+    struct session s;
+    const char *kernel =
+        write_kernel("m.cl", HEAD "#pragma kopt param A {0,1}\n"
+                                  "#pragma kopt check b against constant(0)\n");
+    session_init(&s, kernel, NULL);
+    s.o.memory_bytes = 3 * 256 - 1; /* a, b and what b is compared with */
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EFULL);
+    assert_non_null(strstr(s.err.message, "768"));
+    assert_non_null(strstr(s.err.message, "767"));
+    session_end(&s);
+    assert_int_equal(setenv("KOPT_FAKE_MEMORY", "700", 1), 0);
+    session_init(&s, kernel, NULL);
+    session_run(&s);
+    assert_int_equal(unsetenv("KOPT_FAKE_MEMORY"), 0);
+    assert_int_equal(s.status, KOPT_EFULL);
+    assert_non_null(strstr(s.err.message, "700"));
+    session_end(&s);
+    session_init(&s, write_kernel("m.cl", five), NULL);
+    s.o.memory_bytes = 512;
+    session_run(&s);
+    must_be_ok(&s);
+    session_end(&s);
+}
+
 static void several_devices_share_the_work(void **state)
 {
     (void)state;
@@ -425,6 +453,7 @@ int main(void)
         cmocka_unit_test(one_that_was_dropped_races_where_the_better_are_gone),
         cmocka_unit_test(few_samples_are_few),
         cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(data_that_does_not_fit_is_refused_with_the_numbers),
         cmocka_unit_test(several_devices_share_the_work),
         cmocka_unit_test(a_full_store_ends_the_session_and_keeps_what_it_has),
     };
