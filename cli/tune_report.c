@@ -113,8 +113,10 @@ static void print_outcomes(struct cli_tune_view *v, const kopt_tune_report *r)
                  kopt_outcome_name((kopt_outcome)o));
         cli_cell(t, CLI_PLAIN, "%s", cli_count((double)n, text));
         bool example = v->messages[o][0] != '\0';
-        cli_cell(t, CLI_PLAIN, "%s",
-                 example ? v->messages[o] : kopt_outcome_text((kopt_outcome)o));
+        const char *meaning = o == KOPT_OUT_OK && !r->checked
+                                  ? "ran; its results were not compared with anything"
+                                  : kopt_outcome_text((kopt_outcome)o);
+        cli_cell(t, CLI_PLAIN, "%s", example ? v->messages[o] : meaning);
         if (example && v->configs[o][0]) {
             char *words = cli_config_spaced(v->configs[o]);
             cli_table_note(t, 2, CLI_DIM, "with %s", words);
@@ -260,6 +262,7 @@ void cli_tune_report_json(struct cli_tune_view *v, const kopt_tune_report *r)
     json_split(&j, &r->split);
     cli_json_int(&j, "subject", r->subject);
     cli_json_int(&j, "run", r->run);
+    cli_json_bool(&j, "checked", r->checked != 0);
     cli_json_bool(&j, "interrupted", r->interrupted != 0);
     cli_json_str(&j, "first_failure",
                  r->first_failure && r->first_failure[0] ? r->first_failure : NULL);

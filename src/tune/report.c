@@ -71,6 +71,7 @@ kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
     r->progress = s->progress;
     r->subject = s->store ? s->subject.id : 0;
     r->run = s->store ? s->run : 0;
+    r->checked = s->kernel->n_checks > 0 && s->o.check >= 0;
     r->interrupted = s->interrupted;
     r->first_failure = s->first_failure ? s->first_failure : "";
     split(s);
