@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 export KOPT_FAKE_LIBRARY=$FAKE
 # Ctrl-C: exit 130, everything kept, the same command goes on.
+: >out
 kopt tune "$DATA/slow.cl" N=64 -d fake:0 -s exhaustive --store s.db --json -b 200 >out 2>err &
 pid=$!
 for i in $(seq 200); do

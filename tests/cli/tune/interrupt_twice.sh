@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 export KOPT_FAKE_LIBRARY=$FAKE
 # The second Ctrl-C does not wait for anything.
+: >out
 kopt tune "$DATA/slow.cl" N=64 -d fake:0 --store s.db --json >out 2>err &
 pid=$!
 for i in $(seq 200); do
