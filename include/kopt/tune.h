@@ -87,7 +87,7 @@ typedef struct kopt_tune_report {
     kopt_tune_split split;
     int64_t subject; /* in the store; 0 = none */
     int64_t run;
-    int checked;     /* 1: outputs were compared with a reference; 0: only timed */
+    int checked;               /* 1: outputs were compared with a reference; 0: only timed */
     int interrupted;           /* stopped by kopt_tuner_stop() or a time budget of the caller */
     const char *first_failure; /* of a session without a single valid result: its message */
 } kopt_tune_report;

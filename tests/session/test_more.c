@@ -382,7 +382,7 @@ static void several_devices_share_the_work(void **state)
     assert_int_equal(session_find(&s, "A=5")->outcome, KOPT_OUT_WRONG);
     for (size_t i = 0; i < s.n_seen; i++)
         if (s.seen[i].outcome == KOPT_OUT_OK)
-            assert_true(s.seen[i].median_ns == 9000 + 10 * atof(s.seen[i].config + 2));
+            assert_true(s.seen[i].median_ns == 9000 + 10 * strtod(s.seen[i].config + 2, NULL));
     assert_string_equal(s.report.best_text, "A=0");
     session_end(&s);
     session_init(&s, "two.cl", NULL);

@@ -729,11 +729,12 @@ int main(int argc, char **argv)
     if (argc > 1)
         return play(argv);
     const char *from = getenv("KOPT_LIBEXEC");
+    char folder[4000];
     char path[8192];
-    if (!from || !realpath("/proc/self/exe", self) || !getcwd(libexec, 4000))
+    if (!from || !realpath("/proc/self/exe", self) || !getcwd(folder, sizeof(folder)))
         return 1;
     (void)snprintf(real_libexec, sizeof(real_libexec), "%s", from);
-    (void)strncat(libexec, "/libexec", 16);
+    (void)snprintf(libexec, sizeof(libexec), "%s/libexec", folder);
     (void)mkdir(libexec, 0700);
     (void)snprintf(path, sizeof(path), "%s/kopt-worker", libexec);
     (void)unlink(path);
