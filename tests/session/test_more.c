@@ -210,34 +210,61 @@ static void the_default_is_measured_in_the_shortest_time(void **state)
     session_end(&s);
 }
 
-static void time_runs_out_over_a_hanging_compiler_and_nothing_is_left_begun(void **state)
+static void compilers_that_hang_when_time_runs_out_are_ended_for_the_race(void **state)
 {
     (void)state;
     struct session s;
     (void)remove("time.db");
     session_init(&s,
-                 write_kernel("time.cl", HEAD "#pragma kopt param A {0..49}\n"
+                 write_kernel("time.cl", HEAD "#pragma kopt param A {0,3}\n"
                                               "#pragma kopt default A=0\n"
-                                              "// fake: when A=5 compile_hang\n"
-                                              "// fake: when A=6 compile_hang\n"
-                                              "// fake: time 60000\n"
-                                              "// fake: real 1\n"),
+                                              "// fake: when A=1 compile_hang\n"
+                                              "// fake: when A=2 compile_hang\n"),
                  "time.db");
-    s.o.strategy = "exhaustive";
+    s.o.callbacks.progress = stop_in_race;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(s.n_seen, 2);
+    session_end(&s);
+    /* The two that are known have to race; the two that are new hold both compilers. */
+    session_init(&s,
+                 write_kernel("time.cl", HEAD "#pragma kopt param A {0,1,2,3}\n"
+                                              "#pragma kopt default A=0\n"
+                                              "// fake: when A=1 compile_hang\n"
+                                              "// fake: when A=2 compile_hang\n"),
+                 "time.db");
     s.o.compile_timeout_s = 60;
-    s.o.max_seconds = 2;
+    s.o.max_seconds = 1;
     double begun = now_s();
     session_run(&s);
-    double took = now_s() - begun;
     must_be_ok(&s);
-    assert_true(s.n_seen >= 2 && s.n_seen < 50);
-    if (took > 12)
-        fail_msg("%.1f s", took);
-    assert_true(s.report.best.race); /* the race had compilers */
+    if (now_s() - begun > 15)
+        fail_msg("%.1f s", now_s() - begun);
+    assert_int_equal(s.report.progress.from_store, 2);
+    assert_true(s.report.best.race);
     session_end(&s);
-    struct rows n = rows_of("time.db");
+}
+
+static void nothing_is_left_begun_when_time_runs_out(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)remove("begun.db");
+    session_init(&s,
+                 write_kernel("begun.cl", HEAD "#pragma kopt param A {0..19}\n"
+                                               "#pragma kopt default A=0\n"
+                                               "// fake: time 50000000\n"
+                                               "// fake: real 1\n"),
+                 "begun.db");
+    s.o.max_seconds = 1;
+    s.o.race = 1;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.n_seen >= 1 && s.n_seen < 20);
+    struct rows n = rows_of("begun.db");
     assert_int_equal(n.interrupted, 0);
     assert_int_equal(n.completed, s.n_seen);
+    session_end(&s);
 }
 
 /* --- races
@@ -448,7 +475,8 @@ int main(void)
         cmocka_unit_test(references_that_never_end_can_be_stopped),
         cmocka_unit_test(a_reference_kernel_that_crashes_is_a_failure_with_its_name),
         cmocka_unit_test(the_default_is_measured_in_the_shortest_time),
-        cmocka_unit_test(time_runs_out_over_a_hanging_compiler_and_nothing_is_left_begun),
+        cmocka_unit_test(compilers_that_hang_when_time_runs_out_are_ended_for_the_race),
+        cmocka_unit_test(nothing_is_left_begun_when_time_runs_out),
         cmocka_unit_test(races_of_two_runs_are_not_one_race),
         cmocka_unit_test(one_that_was_dropped_races_where_the_better_are_gone),
         cmocka_unit_test(few_samples_are_few),

@@ -139,6 +139,7 @@ static const char source[] = "// fake: out 1 = copy 0\n"
                              "// fake: when MODE=hang hang\n"
                              "// fake: when MODE=wrong wrong\n"
                              "// fake: when MODE=launch_error launch_error\n"
+                             "// fake: when MODE=oob oob\n"
                              "// fake: when MODE=slow real 1\n"
                              "kernel void k(global const float *a, global float *b) {}\n";
 
@@ -305,6 +306,11 @@ static void each_outcome_and_a_good_one_after_it(void **state)
     expect(&ev, KOPT_OUT_LAUNCH_ERROR, "");
     ev = compile_and_measure(lab, 8, "good", 0);
     expect(&ev, KOPT_OUT_OK, "");
+    ev = compile_and_measure(lab, 9, "oob", 0); /* it writes over the reference */
+    expect(&ev, KOPT_OUT_WRONG, "");
+    ev = compile_and_measure(lab, 10, "good", 0); /* which costs the next a second look only */
+    expect(&ev, KOPT_OUT_OK, "");
+    assert_true(ev.result.max_error == 0);
     assert_int_equal(kp_lab_n_compiling(lab), 0);
     assert_true(kp_file_exists(scratch));
     kp_lab_close(lab);
