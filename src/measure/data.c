@@ -228,8 +228,8 @@ static kopt_status number(const struct fill *f, const struct kp_expr *e, double 
 
 static kopt_status fill_random(const struct fill *f, uint64_t seed, kopt_error *err)
 {
-    double a;
-    double b;
+    double a = 0;
+    double b = 0;
     double low = 0;
     double high = 0;
     size_t size = kp_elem_bytes(f->elem);

@@ -55,6 +55,8 @@ static int strays(void)
         long fd = strtol(e->d_name, NULL, 10);
         n += fd > KP_PROC_FD && fd != dirfd(d);
     }
+    if (!d)
+        return -1;
     (void)closedir(d);
     return n;
 }
