@@ -141,6 +141,17 @@ static void set_budget(struct kp_session *s)
     s->budget = n < valid ? n : valid;
 }
 
+/* What is outstanding cannot guide the search: with a small budget less is asked for ahead,
+ * though never so little that a compiler has nothing to do. */
+static void set_window(struct kp_session *s)
+{
+    uint64_t share = s->budget / 8;
+    if (share < s->n_compilers + 1)
+        share = s->n_compilers + 1;
+    if (s->window > share)
+        s->window = (uint32_t)share;
+}
+
 static kopt_status make_search(struct kp_session *s, kopt_error *err)
 {
     /* Within a time nobody knows how many evaluations there will be. */
@@ -191,6 +202,7 @@ static kopt_status open_all(struct kp_session *s, kopt_error *err)
     if (!kp_bound_default(s->bound, s->first))
         return empty_space(s, err);
     set_budget(s);
+    set_window(s);
     st = make_search(s, err);
     if (st == KOPT_OK)
         st = kp_session_subject(s, err);
