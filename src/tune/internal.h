@@ -61,7 +61,6 @@ struct kp_session {
     struct kp_asker *asker; /* while the search runs */
     uint64_t budget;
     uint32_t window;
-    unsigned n_compilers;
     unsigned compilers;
     struct item items[WINDOW_MAX]; /* a ring in the order of asking */
     uint32_t head;

@@ -146,8 +146,8 @@ static void set_budget(struct kp_session *s)
 static void set_window(struct kp_session *s)
 {
     uint64_t share = s->budget / 8;
-    if (share < s->n_compilers + 1)
-        share = s->n_compilers + 1;
+    if (share < s->compilers + 1)
+        share = s->compilers + 1;
     if (s->window > share)
         s->window = (uint32_t)share;
 }

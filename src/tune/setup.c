@@ -98,7 +98,6 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
     }
     if (st == KOPT_OK) {
         s->compilers = o.compilers;
-        s->n_compilers = o.compilers;
         s->window = 2 * o.compilers + 2 * (uint32_t)o.n_devices;
         if (s->window > WINDOW_MAX)
             s->window = WINDOW_MAX;
