@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const size_t BYTES_MAX = (size_t)1 << 40;
+static const size_t bytes_max = (size_t)1 << 40;
 
 /* --- conversions
  * ------------------------------------------------------------------------------ */
@@ -164,7 +164,7 @@ kopt_status kp_data_bytes(const struct kp_bound *b, size_t arg, const uint32_t *
     size_t n;
     size_t lanes = a->lanes == 3 ? 4 : a->lanes; /* a 3-vector takes the room of four */
     if (count < 1 || !kp_mul_size((size_t)count, lanes * kp_elem_bytes(a->elem), &n) ||
-        n > BYTES_MAX) {
+        n > bytes_max) {
         st = kp_err(err, KOPT_ERANGE, "argument %s has %lld elements", a->name,
                     (long long)count);
         kp_err_at(err, b->kernel->path, a->line, 0, NULL, 0);

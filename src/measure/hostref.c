@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int64_t SECOND = 1000000000;
+static const int64_t second_ns = 1000000000;
 enum { COMPILE_TIMEOUT_S = 60, CC_WORDS_MAX = 8 };
 
 static const char *c_type(enum kp_elem e)
@@ -159,7 +159,7 @@ static kopt_status run_cc(const struct kp_host_reference *h, const char *source,
     kopt_status st = kp_proc_start(&o, &p, err);
     if (st != KOPT_OK)
         return st;
-    if (wait_quiet(&p, COMPILE_TIMEOUT_S * SECOND, h->wake_fd, how, sizeof(how)))
+    if (wait_quiet(&p, COMPILE_TIMEOUT_S * second_ns, h->wake_fd, how, sizeof(how)))
         return KOPT_OK;
     if (kp_readable(h->wake_fd))
         return kp_err(err, KOPT_EINTR, "interrupted");
@@ -208,6 +208,19 @@ static struct kp_json *arguments(const struct kp_host_reference *h, const char *
     return NULL;
 }
 
+static kopt_status read_answer(const struct kp_buf *frame, kopt_error *err)
+{
+    struct kp_message m;
+    kopt_status st = kp_message_parse(frame, &m, err);
+    if (st == KOPT_OK && strcmp(kp_message_what(&m, "is"), "done") != 0) {
+        kopt_error e;
+        kp_message_get_error(&m, &e);
+        st = kp_err(err, e.code, "%s", e.message);
+    }
+    kp_message_deinit(&m);
+    return st;
+}
+
 static kopt_status call_library(const struct kp_host_reference *h, const char *library,
                                 const char *out_path, kopt_error *err)
 {
@@ -247,14 +260,7 @@ static kopt_status call_library(const struct kp_host_reference *h, const char *l
         st = kp_err(err, got < 0 ? KOPT_ECRASH : KOPT_ETIMEOUT, "the reference %s failed: %s",
                     h->bound->kernel->checks[h->check].name, how);
     } else if (st == KOPT_OK) {
-        struct kp_message m;
-        st = kp_message_parse(&frame, &m, err);
-        if (st == KOPT_OK && strcmp(kp_message_what(&m, "is"), "done") != 0) {
-            kopt_error e;
-            kp_message_get_error(&m, &e);
-            st = kp_err(err, e.code ? e.code : KOPT_EFAILED, "%s", e.message);
-        }
-        kp_message_deinit(&m);
+        st = read_answer(&frame, err);
     }
     kp_json_free(j);
     kp_proc_kill(&p);

@@ -128,23 +128,23 @@ void kp_lab_fail(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id, kopt_o
     kp_buf_adds(&lab->text, message);
     kp_buf_clear(&lab->log);
     kp_buf_adds(&lab->log, log ? log : "");
-    double nan_ = (double)NAN;
+    double none = (double)NAN;
     *ev = (struct kp_lab_event){.kind = KP_LAB_RESULT, .id = id};
     ev->result = (kopt_result){.config = "",
                                .outcome = outcome,
                                .message = kp_buf_text(&lab->text),
                                .log = kp_buf_text(&lab->log),
-                               .median_ns = nan_,
-                               .low_ns = nan_,
-                               .high_ns = nan_,
+                               .median_ns = none,
+                               .low_ns = none,
+                               .high_ns = none,
                                .registers = -1,
                                .shared_bytes = -1,
                                .local_bytes = -1,
-                               .max_error = nan_,
-                               .power_w = nan_,
-                               .energy_j = nan_,
-                               .sm_mhz = nan_,
-                               .temp_c = nan_,
+                               .max_error = none,
+                               .power_w = none,
+                               .energy_j = none,
+                               .sm_mhz = none,
+                               .temp_c = none,
                                .wall_us = kp_clock_wall_us()};
 }
 
@@ -216,6 +216,7 @@ static kopt_status lost_process(struct kp_proc *p, int got, kopt_error *err)
     return kp_err(err, KOPT_ETIMEOUT, "a worker process did not answer in time");
 }
 
+/* NOLINTNEXTLINE(readability-function-size): seven parameters, each of them plain */
 kopt_status kp_lab_call(struct kp_lab *lab, struct kp_proc *p, struct kp_json *head,
                         const struct kp_buf *blob, int64_t timeout_ns, struct kp_message *reply,
                         kopt_error *err)

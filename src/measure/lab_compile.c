@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPEN_TIMEOUT_S = 60, OPEN_FAILURES_MAX = 3 };
-static const int64_t SECOND = 1000000000;
+static const int64_t second_ns = 1000000000;
 
 static void open_failed(struct kp_lab *lab, struct compiler *c, const kopt_error *err)
 {
@@ -47,7 +47,7 @@ static void start(struct kp_lab *lab, struct compiler *c)
     c->job = 0;
     c->paused_ns = 0;
     c->pause_begun_ns = 0;
-    c->deadline_ns = kp_clock_ns() + OPEN_TIMEOUT_S * SECOND;
+    c->deadline_ns = kp_clock_ns() + OPEN_TIMEOUT_S * second_ns;
     if (kp_lab_lanes_hold(lab))
         kp_lab_compilers_pause(lab, true);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { OPEN_TIMEOUT_S = 60, LOAD_TIMEOUT_S = 60, DATA_TIMEOUT_S = 120, OPEN_TRIES = 3 };
-static const int64_t SECOND = 1000000000;
+static const int64_t second_ns = 1000000000;
 
 /* --- starting
  * --------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static kopt_status open_device(struct kp_lab *lab, struct lane *l, kopt_error *e
         (void)kp_json_set_str(j, "backend", kp_backend_name(lab->o.backend));
         (void)kp_json_set_i64(j, "index", l->device);
     }
-    kopt_status st = kp_lab_call(lab, &l->proc, j, NULL, OPEN_TIMEOUT_S * SECOND, &m, err);
+    kopt_status st = kp_lab_call(lab, &l->proc, j, NULL, OPEN_TIMEOUT_S * second_ns, &m, err);
     if (st != KOPT_OK)
         return st;
     struct kp_device_info info;
@@ -49,7 +49,8 @@ static kopt_status call_plain(struct kp_lab *lab, struct lane *l, struct kp_json
                               kopt_error *err)
 {
     struct kp_message m;
-    kopt_status st = kp_lab_call(lab, &l->proc, head, NULL, DATA_TIMEOUT_S * SECOND, &m, err);
+    kopt_status st =
+        kp_lab_call(lab, &l->proc, head, NULL, DATA_TIMEOUT_S * second_ns, &m, err);
     if (st == KOPT_OK)
         kp_message_deinit(&m);
     return st;
@@ -113,7 +114,7 @@ kopt_status kp_lab_lane_start(struct kp_lab *lab, struct lane *l, kopt_error *er
         if (st == KOPT_OK || st == KOPT_EENV || st == KOPT_EFULL || st == KOPT_ENOMEM ||
             st == KOPT_EUSAGE || st == KOPT_EINTR)
             break;
-        kp_clock_sleep_ns(i * SECOND / 2);
+        kp_clock_sleep_ns(i * second_ns / 2);
     }
     l->state = st == KOPT_OK ? LANE_IDLE : LANE_OFF;
     l->job = 0;
@@ -183,7 +184,7 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
     l->holds = false;
     l->loaded = false;
     l->begun_ns = kp_clock_ns();
-    l->deadline_ns = l->begun_ns + LOAD_TIMEOUT_S * SECOND;
+    l->deadline_ns = l->begun_ns + LOAD_TIMEOUT_S * second_ns;
     return KOPT_OK;
 }
 
@@ -398,6 +399,7 @@ static kopt_status compile_and_wait(struct kp_lab *lab, const struct kp_lab_job 
 
 /* After a failure the process is replaced at once: its device may be of no use to it (a kernel
  * that faulted), or candidates may still be loaded. */
+/* NOLINTNEXTLINE(readability-function-size): seven parameters, each of them plain */
 static kopt_status blocking_call(struct kp_lab *lab, struct lane *l, struct kp_json *head,
                                  const struct kp_buf *blob, int64_t timeout_ns,
                                  struct kp_message *m, kopt_error *err)
@@ -464,7 +466,7 @@ kopt_status kp_lab_reference(struct kp_lab *lab, const struct kp_lab_job *job,
         kp_lab_forget(lab, job->id);
         return kp_err_nomem(err);
     }
-    int64_t limit = LOAD_TIMEOUT_S * SECOND + 4 * lab->o.launch_timeout_ns;
+    int64_t limit = LOAD_TIMEOUT_S * second_ns + 4 * lab->o.launch_timeout_ns;
     st = blocking_call(lab, l, j, &compiled->image, limit, &m, err);
     if (st == KOPT_OK)
         kp_message_deinit(&m);
@@ -489,7 +491,7 @@ static kopt_status load_slots(struct kp_lab *lab, struct lane *l, const int64_t 
             return kp_err_nomem(err);
         }
         kopt_status st =
-            blocking_call(lab, l, j, &job->image, LOAD_TIMEOUT_S * SECOND, &m, err);
+            blocking_call(lab, l, j, &job->image, LOAD_TIMEOUT_S * second_ns, &m, err);
         if (st != KOPT_OK)
             return st;
         kp_message_deinit(&m);
@@ -497,6 +499,7 @@ static kopt_status load_slots(struct kp_lab *lab, struct lane *l, const int64_t 
     return KOPT_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): eight parameters, each of them plain */
 kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
                         const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
                         bool *bad, kopt_error *err)

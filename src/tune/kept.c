@@ -18,6 +18,7 @@ void kp_kept_deinit(struct kept *k)
     memset(k, 0, sizeof(*k));
 }
 
+/* NOLINTNEXTLINE(readability-function-size): seven parameters, each of them plain */
 kopt_status kp_kept_set(struct kept *k, const kopt_result *r, const uint32_t *config,
                         size_t n_params, const char *text, const char *json, kopt_error *err)
 {

@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 
 enum { POLL_MS = 100, SAMPLES_MIN = 7 };
-static const double DROP_RATIO = 1.25; /* every sample this much over the best: not a winner */
-static const double SAMPLE_BUDGET_NS = 2e9;
+static const double drop_ratio = 1.25; /* every sample this much over the best: not a winner */
+static const double sample_budget_ns = 2e9;
 
 bool kp_session_stopped(const struct kp_session *s)
 {
@@ -93,7 +93,7 @@ static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error
     if (r->outcome != KOPT_OUT_OK) {
         if (!s->first_failure)
             s->first_failure = kp_strdup(r->message);
-        it->cost = INFINITY;
+        it->cost = (double)INFINITY;
     } else {
         it->cost = r->median_ns;
         if (st == KOPT_OK)
@@ -157,22 +157,22 @@ static kopt_status start_compile(struct kp_session *s, struct item *it, kopt_err
     if (st == KOPT_ENOMEM)
         return kp_err_nomem(err);
     if (st != KOPT_OK) {
-        double nan_ = (double)NAN;
+        double none = (double)NAN;
         kopt_result r = {.config = it->k.json,
                          .outcome = KOPT_OUT_DEVICE_LIMIT,
                          .message = why.message,
                          .log = "",
-                         .median_ns = nan_,
-                         .low_ns = nan_,
-                         .high_ns = nan_,
+                         .median_ns = none,
+                         .low_ns = none,
+                         .high_ns = none,
                          .registers = -1,
                          .shared_bytes = -1,
                          .local_bytes = -1,
-                         .max_error = nan_,
-                         .power_w = nan_,
-                         .energy_j = nan_,
-                         .sm_mhz = nan_,
-                         .temp_c = nan_,
+                         .max_error = none,
+                         .power_w = none,
+                         .energy_j = none,
+                         .sm_mhz = none,
+                         .temp_c = none,
                          .wall_us = kp_clock_wall_us()};
         return finish_item(s, it, &r, err);
     }
@@ -294,8 +294,8 @@ struct kp_lab_plan kp_session_plan(const struct kp_session *s)
                             .max_samples = s->o.max_samples ? s->o.max_samples : 50,
                             .precision = s->o.precision > 0 ? s->o.precision : 0.01,
                             .best_ns = s->best.config ? s->best.r.median_ns : (double)NAN,
-                            .drop_ratio = DROP_RATIO,
-                            .budget_ns = SAMPLE_BUDGET_NS,
+                            .drop_ratio = drop_ratio,
+                            .budget_ns = sample_budget_ns,
                             .check = s->o.check >= 0};
     if (s->o.flush >= 0) {
         int64_t bytes = s->o.flush_bytes > 0 ? s->o.flush_bytes : info->limits.l2_bytes;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum { ROUNDS = 60, ROUNDS_MIN = 12, ROUNDS_FEW = 5 };
-static const double WITHIN = 1.10; /* of the best's median: slower ones do not race */
-static const double RACE_BUDGET_NS = 4e9;
+static const double within = 1.10; /* of the best's median: slower ones do not race */
+static const double race_budget_ns = 4e9;
 
 struct racer {
     struct kept *k; /* borrowed: in s->top, or s->first_kept */
@@ -41,7 +41,7 @@ static void choose(struct kp_session *s, struct race *r)
     if (limit > RACE_MAX - 1)
         limit = RACE_MAX - 1;
     for (size_t i = 0; i < s->n_top && r->n < limit; i++) {
-        if (s->top[i].r.median_ns > WITHIN * s->top[0].r.median_ns)
+        if (s->top[i].r.median_ns > within * s->top[0].r.median_ns)
             break;
         r->racers[r->n++].k = &s->top[i];
     }
@@ -175,7 +175,7 @@ static unsigned rounds_at_least(const struct race *r)
     double round_ns = 0;
     for (size_t i = 0; i < r->n; i++)
         round_ns += r->racers[i].k->r.median_ns;
-    return ROUNDS_MIN * round_ns > 4 * RACE_BUDGET_NS ? ROUNDS_FEW : ROUNDS_MIN;
+    return ROUNDS_MIN * round_ns > 4 * race_budget_ns ? ROUNDS_FEW : ROUNDS_MIN;
 }
 
 static kopt_status run_race(struct kp_session *s, struct race *r, kopt_error *err)
@@ -184,7 +184,7 @@ static kopt_status run_race(struct kp_session *s, struct race *r, kopt_error *er
     int64_t rows[RACE_MAX] = {0};
     bool bad[RACE_MAX] = {0};
     struct kp_lab_plan p = kp_session_plan(s);
-    p.budget_ns = RACE_BUDGET_NS;
+    p.budget_ns = race_budget_ns;
     p.min_samples = rounds_at_least(r);
     r->rounds = ROUNDS;
     kopt_status st = compile_racers(s, r, err);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { STORE_BUSY_MS = 10000, DEFAULT_EVALUATIONS = 1000, PAST_MAX = 1 << 24 };
-static const double LIMIT_MAX_S = 1e6;
+static const double limit_max_s = 1e6;
 
 /* --- options
  * ---------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void log_line(void *user, enum kp_log_level level, const char *line)
 
 static bool sane_limit(double s)
 {
-    return s >= 0 && s <= LIMIT_MAX_S; /* false for NaN, too */
+    return s >= 0 && s <= limit_max_s; /* false for NaN, too */
 }
 
 static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
@@ -43,7 +43,7 @@ static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
         return kp_err(err, KOPT_EUSAGE, "at least %u samples and at most %u", o->min_samples,
                       o->max_samples);
     if (!sane_limit(o->compile_timeout_s) || !sane_limit(o->launch_timeout_s))
-        return kp_err(err, KOPT_EUSAGE, "a time limit must be from 0 to %g s", LIMIT_MAX_S);
+        return kp_err(err, KOPT_EUSAGE, "a time limit must be from 0 to %g s", limit_max_s);
     if (isnan(o->precision) || o->precision < 0)
         return kp_err(err, KOPT_EUSAGE, "the precision must not be negative");
     if (o->max_samples > 1000 || o->min_samples > 1000)

@@ -18,8 +18,8 @@ enum {
     REFERENCE_TRIES = 8,
     HOST_REFERENCE_S = 600
 };
-static const double SECOND = 1e9;
-static const uint64_t DATA_SEED = 1; /* part of the subject: results are shared between seeds */
+static const double second_ns = 1e9;
+static const uint64_t data_seed = 1; /* part of the subject: results are shared between seeds */
 
 /* --- device
  * ----------------------------------------------------------------------------------- */
@@ -86,8 +86,8 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
     o.compilers = s->o.compilers ? s->o.compilers : cores;
     if (o.compilers > KP_LAB_COMPILERS_MAX)
         o.compilers = KP_LAB_COMPILERS_MAX;
-    o.compile_timeout_ns = (int64_t)(compile_s * SECOND);
-    o.launch_timeout_ns = (int64_t)(launch_s * SECOND);
+    o.compile_timeout_ns = (int64_t)(compile_s * second_ns);
+    o.launch_timeout_ns = (int64_t)(launch_s * second_ns);
     kopt_status st = choose_device(s, &o, err);
     if (st == KOPT_OK)
         st = kp_lab_open(&o, &s->lab, err);
@@ -118,7 +118,7 @@ kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
     if (st != KOPT_OK)
         return st;
     kp_bound_problem_json(s->bound, &problem);
-    kp_data_describe(s->bound, DATA_SEED, &data);
+    kp_data_describe(s->bound, data_seed, &data);
     s->subject_texts[0] = kp_buf_take(&problem);
     s->subject_texts[1] = kp_buf_take(&data);
     s->subject_texts[2] = kp_strdup(hash);
@@ -287,7 +287,7 @@ static kopt_status write_inputs(struct kp_session *s, struct files *f, kopt_erro
         st = kp_data_bytes(s->bound, i, NULL, &buffers[n].bytes, err);
         if (st == KOPT_OK && a->dir != KP_DIR_OUT) {
             f->args[i] = scratch_file(s, "arg", i);
-            st = f->args[i] ? kp_data_write(s->bound, i, DATA_SEED, f->args[i], err)
+            st = f->args[i] ? kp_data_write(s->bound, i, data_seed, f->args[i], err)
                             : kp_err_nomem(err);
             buffers[n].file = f->args[i];
         }
@@ -344,7 +344,7 @@ static kopt_status run_reference(struct kp_session *s, const struct files *f, si
                                   .check = check,
                                   .files = (const char *const *)f->args,
                                   .scratch = kp_lab_scratch(s->lab),
-                                  .timeout_ns = (int64_t)(HOST_REFERENCE_S * SECOND),
+                                  .timeout_ns = (int64_t)(HOST_REFERENCE_S * second_ns),
                                   .wake_fd = s->stop_fd};
     switch (c->kind) {
     case KP_CHECK_KERNEL:

@@ -51,7 +51,7 @@ static struct plan read_plan(const struct kp_message *m)
                      .min_samples = (unsigned)kp_message_i64(m, "min_samples", 7),
                      .max_samples = (unsigned)kp_message_i64(m, "max_samples", 50),
                      .precision = kp_message_f64(m, "precision", 0.01),
-                     .best_ns = kp_message_f64(m, "best_ns", NAN),
+                     .best_ns = kp_message_f64(m, "best_ns", (double)NAN),
                      .drop_ratio = kp_message_f64(m, "drop_ratio", 1.25),
                      .budget_ns = kp_message_f64(m, "budget_ns", 1e9),
                      .batch_ns = kp_message_f64(m, "batch_ns", 1e9),
@@ -253,7 +253,7 @@ static bool clearly_worse(const struct plan *p, const struct outcome *o)
 {
     if (!sane(p->best_ns) || o->n == 0)
         return false;
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (unsigned i = 0; i < o->n; i++)
         least = fmin(least, o->times[i]);
     return least > p->best_ns * (o->n < 3 ? fmax(2, p->drop_ratio) : p->drop_ratio);
@@ -335,7 +335,7 @@ static void read_sensors(struct kp_runner *r, struct outcome *o)
 static kopt_status measure(struct kp_runner *r, struct kp_candidate *c, const struct plan *p,
                            struct outcome *o, kopt_error *err)
 {
-    double est = NAN;
+    double est = (double)NAN;
     if (!phase(p, "loaded"))
         return kp_err(err, KOPT_EIO, "the session is gone");
     kopt_status st = kp_candidate_run(r, c, 1, 0, &est, err);
@@ -388,9 +388,10 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     kopt_error err = {0};
     if (!o)
         return false;
-    o->interval = (struct kp_interval){NAN, NAN, NAN};
-    o->max_error = NAN; /* nothing was compared */
-    o->sensors = (struct kp_sensors){NAN, NAN, NAN, NAN, NAN, 0};
+    o->interval = (struct kp_interval){(double)NAN, (double)NAN, (double)NAN};
+    o->max_error = (double)NAN; /* nothing was compared */
+    o->sensors =
+        (struct kp_sensors){(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN, 0};
     o->info = (struct kp_module_info){-1, -1, -1, -1};
     r->launch_ns = r->check_ns = r->sense_ns = 0;
     kopt_status st = kp_candidate_load(r, m, &c, &err);
