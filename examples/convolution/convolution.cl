@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* R(y, x) = sum over (v, u) of F(v, u) * I(y + v, x + u): an image of one channel and a filter of
- * FH rows and FW columns, both odd. The image comes with its border, FW - 1 columns and FH - 1 rows
- * more than the result, so what lies beyond the edge is the caller's choice.
+/* R(y, x) = sum over (v, u) of F(v, u) * I(y + v, x + u): an image of one channel and a filter
+ * of FH rows and FW columns, both odd. The image comes with its border, FW - 1 columns and FH -
+ * 1 rows more than the result, so what lies beyond the edge is the caller's choice.
  *
- * A work-item computes TY rows of a vector of VW neighbouring values: what it reads of a row of the
- * image serves every row of the filter that meets it. With LOCAL=1 a group keeps its part of the
- * image, halo included, in local memory. Plain OpenCL C: the macros below have defaults. */
+ * A work-item computes TY rows of a vector of VW neighbouring values: what it reads of a row of
+ * the image serves every row of the filter that meets it. With LOCAL=1 a group keeps its part
+ * of the image, halo included, in local memory. Plain OpenCL C: the macros below have defaults.
+ */
 #pragma kopt kernel  convolution
 #pragma kopt problem W H FW=9 FH=9
 #pragma kopt param   BX {1,2,4,8,16,32}  BY {1,2,4,8,16}
@@ -32,7 +33,8 @@
 #pragma kopt arg     I f32[(W+FW-1)*(H+FH-1)] normal  F f32[FW*FH] normal  R f32[W*H] out  W H FW FH
 #pragma kopt reference naive_convolution block 16 4 grid ceildiv(W, 16) ceildiv(H, 4)
 /* As in a matrix product of depth FW * FH of N(0,1) numbers: rounding after each addition is a
- * random walk of at most about 2^-24 * FW * FH / sqrt(2), and the bound is some six of those. */
+ * random walk of at most about 2^-24 * FW * FH / sqrt(2), and the bound is some six of those.
+ */
 #pragma kopt check   R against kernel naive_convolution rtol 1e-5 atol 2.5e-7 * FW * FH
 #pragma kopt metric  gflops = 2.0 * W * H * FW * FH / time_ns
 
@@ -81,18 +83,18 @@ typedef JOIN(float, VW) vec;
 #if VW == 1
 #define STORE_PART(t)
 #else
-#define STORE_PART(t)                                                      \
-    else if (y + t < H)                                                    \
-    {                                                                      \
-        float part[VW];                                                    \
-        STORE_ALL(sum##t, part);                                           \
-        for (int q = 0; q < W - x; q++)                                    \
-            R[(size_t)(y + t) * W + x + q] = part[x - begin + q];          \
+#define STORE_PART(t)                                             \
+    else if (y + t < H)                                           \
+    {                                                             \
+        float part[VW];                                           \
+        STORE_ALL(sum##t, part);                                  \
+        for (int q = 0; q < W - x; q++)                           \
+            R[(size_t)(y + t) * W + x + q] = part[x - begin + q]; \
     }
 #endif
-#define STORE(t)                                            \
-    if (y + t < H && x + VW <= W)                           \
-        STORE_ALL(sum##t, R + (size_t)(y + t) * W + x);     \
+#define STORE(t)                                        \
+    if (y + t < H && x + VW <= W)                       \
+        STORE_ALL(sum##t, R + (size_t)(y + t) * W + x); \
     STORE_PART(t)
 
 __kernel void convolution(__global const float *restrict I, __constant float *restrict F,
@@ -107,9 +109,8 @@ __kernel void convolution(__global const float *restrict I, __constant float *re
     __local float tile[TILE_W * TILE_H];
     for (int j = ly; j < TILE_H; j += BY)
         for (int i = lx; i < TILE_W; i += BX)
-            tile[j * TILE_W + i] = y0 + j < rows && x0 + i < pitch
-                                       ? I[(size_t)(y0 + j) * pitch + x0 + i]
-                                       : 0.0f;
+            tile[j * TILE_W + i] =
+                y0 + j < rows && x0 + i < pitch ? I[(size_t)(y0 + j) * pitch + x0 + i] : 0.0f;
     barrier(CLK_LOCAL_MEM_FENCE);
     int begin = x;
 #define ROW(r) (tile + (ly * TY + (r)) * TILE_W + lx * VW)

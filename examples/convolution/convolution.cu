@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* R(y, x) = sum over (v, u) of F(v, u) * I(y + v, x + u): an image of one channel and a filter of
- * FH rows and FW columns, both odd. The image comes with its border, FW - 1 columns and FH - 1 rows
- * more than the result, so what lies beyond the edge is the caller's choice.
+/* R(y, x) = sum over (v, u) of F(v, u) * I(y + v, x + u): an image of one channel and a filter
+ * of FH rows and FW columns, both odd. The image comes with its border, FW - 1 columns and FH -
+ * 1 rows more than the result, so what lies beyond the edge is the caller's choice.
  *
- * A block keeps its part of the image, halo included, in shared memory. A thread computes TY rows
- * of TX neighbouring values: a row of the image is read once into registers and serves every row of
- * the filter that meets it. Plain CUDA C: the macros below have defaults. */
+ * A block keeps its part of the image, halo included, in shared memory. A thread computes TY
+ * rows of TX neighbouring values: a row of the image is read once into registers and serves
+ * every row of the filter that meets it. Plain CUDA C: the macros below have defaults. */
 #pragma kopt kernel  convolution
 #pragma kopt problem W H FW=9 FH=9
 #pragma kopt param   BX {8,16,32,64}  BY {1,2,4,8,16}
@@ -35,7 +35,8 @@
 #pragma kopt arg     I f32[(W+FW-1)*(H+FH-1)] normal  F f32[FW*FH] normal  R f32[W*H] out  W H FW FH
 #pragma kopt reference naive_convolution block 32 4 grid ceildiv(W, 32) ceildiv(H, 4)
 /* As in a matrix product of depth FW * FH of N(0,1) numbers: rounding after each addition is a
- * random walk of at most about 2^-24 * FW * FH / sqrt(2), and the bound is some six of those. */
+ * random walk of at most about 2^-24 * FW * FH / sqrt(2), and the bound is some six of those.
+ */
 #pragma kopt check   R against kernel naive_convolution rtol 1e-5 atol 2.5e-7 * FW * FH
 #pragma kopt metric  gflops = 2.0 * W * H * FW * FH / time_ns
 
@@ -56,7 +57,8 @@
 /* A row of the filter with room for whole vectors; a thread's row of the image. */
 #define FILTER_W ((KW + 3) / 4 * 4)
 #define WINDOW (TX + KW - 1)
-#define VEC (TX < 4 ? TX : 4) /* a thread's first value in a row of the tile is this aligned */
+#define VEC (TX < 4 ? TX : 4) /* a thread's first value in a row of the tile is this aligned \
+                               */
 
 enum { unroll_rows = UNROLL }; /* nvcc does not expand macros in #pragma unroll */
 
@@ -119,9 +121,8 @@ extern "C" __global__ void __launch_bounds__(BX * BY, MIN_BLOCKS)
 
     for (int y = ty; y < TILE_H; y += BY)
         for (int x = tx; x < TILE_W; x += BX)
-            tile[y * TILE_W + x] = y0 + y < rows && x0 + x < pitch
-                                       ? I[(size_t)(y0 + y) * pitch + x0 + x]
-                                       : 0.0f;
+            tile[y * TILE_W + x] =
+                y0 + y < rows && x0 + x < pitch ? I[(size_t)(y0 + y) * pitch + x0 + x] : 0.0f;
 #if FILTER_SHARED
     float *filter = tile + TILE_W * TILE_H;
     for (int i = ty * BX + tx; i < KH * FILTER_W; i += BX * BY)
@@ -139,7 +140,8 @@ extern "C" __global__ void __launch_bounds__(BX * BY, MIN_BLOCKS)
         load_window(tile + (ty * TY + r) * TILE_W + tx * TX, w);
 #pragma unroll
         for (int t = 0; t < TY; t++) {
-            /* Row r of the thread's image meets row r - t of the filter in row t of its result. */
+            /* Row r of the thread's image meets row r - t of the filter in row t of its result.
+             */
             if (r >= t && r - t < KH) {
                 float f[FILTER_W];
                 load_filter_row(FILTER_ROW(r - t), f);

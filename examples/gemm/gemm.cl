@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* C = A B in single precision, all row-major: A is M x K, B is K x N, C is M x N.
  *
- * A work-group computes a BM x BN tile of C, a work-item TM x TN of it, in vectors of VW columns.
- * Tiles of A and B pass through local memory or are read where they lie (LOCAL_A, LOCAL_B): a GPU
- * needs the former, a CPU may do without. Plain OpenCL C: the macros below have defaults. */
+ * A work-group computes a BM x BN tile of C, a work-item TM x TN of it, in vectors of VW
+ * columns. Tiles of A and B pass through local memory or are read where they lie (LOCAL_A,
+ * LOCAL_B): a GPU needs the former, a CPU may do without. Plain OpenCL C: the macros below have
+ * defaults. */
 #pragma kopt kernel  gemm
 #pragma kopt problem M N K
 #pragma kopt param   BM {16,32,64,128}  BN {16,32,64,128}  BK {16,32,64,128,256}
@@ -32,8 +33,8 @@
 #pragma kopt grid    ceildiv(N, BN) ceildiv(M, BM)
 #pragma kopt arg     A f32[M*K] normal  B f32[K*N] normal  C f32[M*N] out  M N K
 /* The inputs are N(0,1), so an element of C has the standard deviation sqrt(K). Rounding after
- * each of K additions gives a random walk of about 2^-24 * K / sqrt(2) at most; the bound is some
- * six of those. */
+ * each of K additions gives a random walk of about 2^-24 * K / sqrt(2) at most; the bound is
+ * some six of those. */
 #pragma kopt check   C against gemm_ref.c:gemm_ref rtol 1e-5 atol 2.5e-7 * K
 #pragma kopt metric  gflops = 2.0 * M * N * K / time_ns
 
@@ -75,9 +76,9 @@ typedef float4 kvec;
 #define LY (BM / TM)
 #define LDA (BK + PAD)
 
-/* A work-item's values are variables of their own, sum0_0 to sum7_7, and not arrays: so they stay
- * in registers with every compiler, and there are no inner loops to unroll. ROWS(F) is F(i) for
- * each of its rows, COLS(F, i) is F(i, j) for each of its vectors along N. */
+/* A work-item's values are variables of their own, sum0_0 to sum7_7, and not arrays: so they
+ * stay in registers with every compiler, and there are no inner loops to unroll. ROWS(F) is
+ * F(i) for each of its rows, COLS(F, i) is F(i, j) for each of its vectors along N. */
 #if TM == 1
 #define ROWS(F) F(0)
 #elif TM == 2
@@ -123,10 +124,10 @@ typedef float4 kvec;
 /* Column k + q of A's tile times row k + q of B's. */
 #define ADD(i, j) sum##i##_##j += PART(a##i) * b##j;
 #define ADD_ROW(i) COLS(ADD, i)
-#define OUTER(q)       \
-    {                  \
+#define OUTER(q)        \
+    {                   \
         COLS(LOAD_B, q) \
-        ROWS(ADD_ROW)  \
+        ROWS(ADD_ROW)   \
     }
 
 #define STORE(i, j)                         \
@@ -175,9 +176,9 @@ __kernel void gemm(__global const float *restrict A, __global const float *restr
 #endif
         ROWS(POINT_A)
         COLS(POINT_B, )
-        /* Work-items whose tile begins outside C have nothing to do. (Besides, a bound that depends
-         * on the work-item keeps PoCL from running this loop in lockstep across the group, with
-         * all sums in memory.) */
+        /* Work-items whose tile begins outside C have nothing to do. (Besides, a bound that
+         * depends on the work-item keeps PoCL from running this loop in lockstep across the
+         * group, with all sums in memory.) */
         int end = m0 + ROW(0) < M && n0 + COL(0) < N ? depth : 0;
 #pragma unroll UNROLL
         for (int k = 0; k < end; k += AV) {

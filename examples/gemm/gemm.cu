@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* C = A B in single precision, all row-major: A is M x K, B is K x N, C is M x N.
  *
- * A block computes a BM x BN tile of C and walks along K in steps of BK through STAGES buffers in
- * shared memory. A thread holds TM x TN sums in registers. A warp is LX lanes wide along N and
- * 32/LX lanes high along M. Plain CUDA C: the macros below have defaults. */
+ * A block computes a BM x BN tile of C and walks along K in steps of BK through STAGES buffers
+ * in shared memory. A thread holds TM x TN sums in registers. A warp is LX lanes wide along N
+ * and 32/LX lanes high along M. Plain CUDA C: the macros below have defaults. */
 #pragma kopt kernel  gemm
 #pragma kopt problem M N K
 #pragma kopt param   BM {32,64,128,256}  BN {32,64,128,256}  BK {8,16,32}
@@ -30,7 +30,7 @@
 #pragma kopt require THREADS * VEC % BK == 0 && BM * BK % (THREADS * VEC) == 0 : "each thread loads the same number of vectors of A"
 #pragma kopt require BK * BN % (THREADS * VEC) == 0           : "each thread loads the same number of vectors of B"
 #pragma kopt require TM * TN <= 128                           : "the sums must leave room in 255 registers"
-#pragma kopt require MIN_BLOCKS == 1 || THREADS >= 256              : "smaller blocks fit twice anyway"
+#pragma kopt require MIN_BLOCKS == 1 || THREADS >= 256        : "smaller blocks fit twice anyway"
 #pragma kopt require MIN_BLOCKS * TM * TN * THREADS <= 32768  : "the sums of a multiprocessor's blocks must leave half its registers free"
 #pragma kopt require MIN_BLOCKS * SMEM <= device.shared_bytes : "all stages must fit in shared memory"
 #pragma kopt require ASYNC == 1 || BK * (BM + BN) <= 32 * THREADS : "the tiles on their way must fit in registers"
@@ -43,8 +43,8 @@
 #pragma kopt shared  SMEM
 #pragma kopt arg     A f32[M*K] normal  B f32[K*N] normal  C f32[M*N] out  M N K
 /* The inputs are N(0,1), so an element of C has the standard deviation sqrt(K). Rounding after
- * each of K additions gives a random walk of about 2^-24 * K / sqrt(2) at most; the bound is some
- * six of those. */
+ * each of K additions gives a random walk of about 2^-24 * K / sqrt(2) at most; the bound is
+ * some six of those. */
 #pragma kopt check   C against gemm_ref.c:gemm_ref rtol 1e-5 atol 2.5e-7 * K
 #pragma kopt metric  gflops = 2.0 * M * N * K / time_ns
 
@@ -165,8 +165,8 @@ static __device__ __forceinline__ void load_tiles(const source &s, int k0, vec_t
         b[i] = B_INSIDE(s, i, k0) ? *(const vec_t *)B_FROM(s, i, k0) : zero_vec();
 }
 
-static __device__ __forceinline__ void store_tiles(const source &s, const vec_t *a, const vec_t *b,
-                                                   float *As, float *Bs)
+static __device__ __forceinline__ void store_tiles(const source &s, const vec_t *a,
+                                                   const vec_t *b, float *As, float *Bs)
 {
 #pragma unroll
     for (int i = 0; i < A_LOADS; i++)
@@ -196,10 +196,11 @@ static __device__ __forceinline__ void outer(const float *a, const float *Bs, fl
     }
 }
 
-/* Multiply the tiles of one stage. As: the thread's first row; Bs: its first column. Its rows lie
- * LY apart, its columns are vectors of four LX vectors apart, so the lanes of a warp read
+/* Multiply the tiles of one stage. As: the thread's first row; Bs: its first column. Its rows
+ * lie LY apart, its columns are vectors of four LX vectors apart, so the lanes of a warp read
  * neighbouring vectors. */
-static __device__ __forceinline__ void multiply(const float *As, const float *Bs, float (*acc)[TN])
+static __device__ __forceinline__ void multiply(const float *As, const float *Bs,
+                                                float (*acc)[TN])
 {
 #pragma unroll unroll_k
     for (int k = 0; k < BK; k += 4) {
@@ -254,8 +255,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 
     int tile_m = blockIdx.y, tile_n = blockIdx.x;
 #if GROUP > 1
-    /* Neighbouring blocks take GROUP rows of tiles together, so that they share tiles of B, too,
-     * while these are in the cache. */
+    /* Neighbouring blocks take GROUP rows of tiles together, so that they share tiles of B,
+     * too, while these are in the cache. */
     int id = blockIdx.y * gridDim.x + blockIdx.x;
     int first = id / (GROUP * (int)gridDim.x) * GROUP;
     int rows = min(GROUP, (int)gridDim.y - first);
@@ -264,13 +265,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #endif
 
     int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
-    /* Neighbouring lanes differ in the row first: a pair reads one vector of B, and the pair after
-     * it the same vectors of A, so that a warp needs the fewest passes over shared memory. */
+    /* Neighbouring lanes differ in the row first: a pair reads one vector of B, and the pair
+     * after it the same vectors of A, so that a warp needs the fewest passes over shared
+     * memory. */
     int ly = LY > 1 ? lane % 2 + lane / (2 * LX) * 2 : 0;
     int lx = LY > 1 ? lane / 2 % LX : lane;
     int row = warp / (BN / (TN * LX)) * (TM * LY) + ly;
     int col = warp % (BN / (TN * LX)) * (TN * LX) + 4 * lx;
-    source s = {A, B, tile_m * BM + tid / (BK / VEC), tid % (BK / VEC) * VEC, tile_n * BN, M, N, K};
+    source s = {A, B, tile_m * BM + tid / (BK / VEC), tid % (BK / VEC) * VEC, tile_n * BN, M,
+                N, K};
 
     float acc[TM][TN] = {};
     const float *Ar = As + row * LDA, *Bc = Bs + col;

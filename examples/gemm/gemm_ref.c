@@ -11,17 +11,13 @@ struct block {
     double b[DEPTH][COLS];
 };
 
-/* A large reference takes nearly all its time here: where the compiler can, it makes versions for
- * wider vectors, too, of which the loader takes the best. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
 static void add_products(struct block *t)
 {
     for (int r = 0; r < ROWS; r++) {
         double a0 = t->a[r][0], a1 = t->a[r][1], a2 = t->a[r][2], a3 = t->a[r][3];
         for (int j = 0; j < COLS; j++)
-            t->sum[r][j] += a0 * t->b[0][j] + a1 * t->b[1][j] + a2 * t->b[2][j] + a3 * t->b[3][j];
+            t->sum[r][j] +=
+                a0 * t->b[0][j] + a1 * t->b[1][j] + a2 * t->b[2][j] + a3 * t->b[3][j];
     }
 }
 

@@ -4,14 +4,16 @@
  *
  *     t += spread * (north + south + west + east - 4 t) + loss * (ambient - t) + gain * power
  *
- * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself. Here the
- * terms are gathered: t = keep * t + spread * (their sum) + feed, with keep = 1 - 4 spread - loss
- * and feed = loss * ambient + gain * power, which does not change from step to step.
+ * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself. The
+ * kernel gathers the terms,
  *
- * All steps happen in one launch. A work-group loads EX x EY cells, of which a ring as wide as one
- * step becomes useless with each step, and stores what is right in the end. Neighbouring groups
- * compute the rings twice, but the temperatures travel to memory only once. A work-item has TY rows
- * of a vector of VW cells. Plain OpenCL C: the macros below have defaults. */
+ *     t = keep * t + spread * (north + south + west + east) + feed
+ *     keep = 1 - 4 spread - loss,  feed = loss * ambient + gain * power
+ *
+ * All steps happen in one launch. A work-group loads EX x EY cells, of which a ring as wide as
+ * one step becomes useless with each step, and stores what is right in the end. Neighbouring
+ * groups compute the rings twice, but the temperatures travel to memory only once. A work-item
+ * has TY rows of a vector of VW cells. Plain OpenCL C: the macros below have defaults. */
 #pragma kopt kernel  hotspot
 #pragma kopt problem W H STEPS=4
 #pragma kopt param   BX {1,2,4,8,16,32,64}  BY {1,2,4,8,16}
@@ -101,8 +103,8 @@ vec load_cells(__global const float *from, int x, int y, int W, int H)
 }
 
 __kernel void hotspot(__global const float *restrict T, __global const float *restrict P,
-                      __global float *restrict R, int W, int H, int STEPS, float spread, float loss,
-                      float ambient, float gain)
+                      __global float *restrict R, int W, int H, int STEPS, float spread,
+                      float loss, float ambient, float gain)
 {
     __local float tiles[2 * TILE];
     float keep = 1.0f - 4.0f * spread - loss;
@@ -110,8 +112,8 @@ __kernel void hotspot(__global const float *restrict T, __global const float *re
     int left = get_group_id(0) * (EX - 2 * DEPTH) - DEPTH + x0; /* and on the plate */
     int top = get_group_id(1) * (EY - 2 * DEPTH) - DEPTH + y0;
     int first = y0 * EX + x0;
-    /* Work-items beyond the plate have nothing to do. (Besides, loops that not all work-items run
-     * are not run in lockstep by PoCL, and so their values stay in registers.) */
+    /* Work-items beyond the plate have nothing to do. (Besides, loops that not all work-items
+     * run are not run in lockstep by PoCL, and so their values stay in registers.) */
     bool busy = left < W && top < H;
 #if FEED_LOCAL
     __local float feed[EX * EY];
@@ -125,7 +127,8 @@ __kernel void hotspot(__global const float *restrict T, __global const float *re
         {
             STORE(load_cells(T, left, top + j, W, H), tiles + EX + first + j * EX);
 #if FEED_LOCAL
-            STORE(loss * ambient + gain * load_cells(P, left, top + j, W, H), feed + first + j * EX);
+            STORE(loss * ambient + gain * load_cells(P, left, top + j, W, H),
+                  feed + first + j * EX);
 #endif
         }
     }

@@ -4,15 +4,17 @@
  *
  *     t += spread * (north + south + west + east - 4 t) + loss * (ambient - t) + gain * power
  *
- * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself. Here the
- * terms are gathered: t = keep * t + spread * (their sum) + feed, with keep = 1 - 4 spread - loss
- * and feed = loss * ambient + gain * power, which does not change from step to step.
+ * Nothing passes the edge of the plate: a neighbour beyond it counts as the cell itself. The
+ * kernel gathers the terms,
  *
- * All steps happen in one launch. A block loads EX x EY cells, of which a ring as wide as one step
- * becomes useless with each step, and stores what is right in the end. Neighbouring blocks compute
- * the rings twice, but the temperatures travel to memory only once. A thread keeps TX columns of TY
- * cells in registers and shows them to the others in shared memory. Plain CUDA C: the macros below
- * have defaults. */
+ *     t = keep * t + spread * (north + south + west + east) + feed
+ *     keep = 1 - 4 spread - loss,  feed = loss * ambient + gain * power
+ *
+ * All steps happen in one launch. A block loads EX x EY cells, of which a ring as wide as one
+ * step becomes useless with each step, and stores what is right in the end. Neighbouring blocks
+ * compute the rings twice, but the temperatures travel to memory only once. A thread keeps TX
+ * columns of TY cells in registers and shows them to the others in shared memory. Plain CUDA C:
+ * the macros below have defaults. */
 #pragma kopt kernel  hotspot
 #pragma kopt problem W H STEPS=4
 #pragma kopt param   BX {16,32,64,128}  BY {1,2,4,8,16}
@@ -67,13 +69,14 @@
 enum { unroll_steps = UNROLL }; /* nvcc does not expand macros in #pragma unroll */
 
 extern "C" __global__ void __launch_bounds__(BX * BY, MIN_BLOCKS)
-    hotspot(const float *__restrict__ T, const float *__restrict__ P, float *__restrict__ R, int W,
-            int H, int STEPS, float spread, float loss, float ambient, float gain)
+    hotspot(const float *__restrict__ T, const float *__restrict__ P, float *__restrict__ R,
+            int W, int H, int STEPS, float spread, float loss, float ambient, float gain)
 {
     extern __shared__ float smem[];
-    float *show = smem + EX; /* cell (0, 0) of the tile that all can see */
+    float *show = smem + EX;                     /* cell (0, 0) of the tile that all can see */
     int x0 = threadIdx.x, y0 = threadIdx.y * TY; /* the thread's columns lie BX apart */
-    int left = blockIdx.x * (EX - 2 * DEPTH) - DEPTH, top = blockIdx.y * (EY - 2 * DEPTH) - DEPTH;
+    int left = blockIdx.x * (EX - 2 * DEPTH) - DEPTH,
+        top = blockIdx.y * (EY - 2 * DEPTH) - DEPTH;
 
     float keep = 1.0f - 4.0f * spread - loss;
     float t[TX][TY];

@@ -11,6 +11,7 @@ struct plate {
 static void step(const struct plate *plate, const float *P, const double *old, double *now)
 {
     long long W = plate->W, H = plate->H;
+#pragma omp parallel for
     for (long long y = 0; y < H; y++) {
         const double *row = old + y * W;
         const double *above = y > 0 ? row - W : row;
@@ -24,8 +25,8 @@ static void step(const struct plate *plate, const float *P, const double *old, d
     }
 }
 
-void hotspot_ref(const float *T, const float *P, float *R, int W, int H, int STEPS, float spread,
-                 float loss, float ambient, float gain)
+void hotspot_ref(const float *T, const float *P, float *R, int W, int H, int STEPS,
+                 float spread, float loss, float ambient, float gain)
 {
     struct plate plate = {W, H, spread, loss, ambient, gain};
     size_t n = (size_t)W * (size_t)H;

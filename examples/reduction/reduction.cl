@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* *sum = x[0] + .. + x[N-1] in one launch.
  *
- * Every work-group sums its part, writes it to `partial` and counts itself in `arrived`; the group
- * that arrives last sums the parts. The order of additions does not depend on who that is: the
- * same input gives the same bits. Plain OpenCL C: the macros below have defaults. */
+ * Every work-group sums its part, writes it to `partial` and counts itself in `arrived`; the
+ * group that arrives last sums the parts. The order of additions does not depend on who that
+ * is: the same input gives the same bits. Plain OpenCL C: the macros below have defaults. */
 #pragma kopt kernel  reduction
 #pragma kopt problem N
 #pragma kopt param   THREADS {1,4,16,32,64,128,256,512,1024}
@@ -25,8 +25,8 @@
 #pragma kopt arg     arrived u32[1] inout constant(0)  sum f32[1] out  N
 #pragma kopt reference naive_reduction block 256 grid 1
 /* x is N(0,1). Each of c >= 256 chains adds N/c numbers, and the rounding errors of all make a
- * random walk of about 2^-24 * N / sqrt(12 c). The bound is nearly five of those and, up to some
- * ten million numbers, still small beside one number that is left out. */
+ * random walk of about 2^-24 * N / sqrt(12 c). The bound is nearly five of those and, up to
+ * some ten million numbers, still small beside one number that is left out. */
 #pragma kopt check   sum against kernel naive_reduction rtol 1e-6 atol 1e-5 + 5e-9 * N
 #pragma kopt metric  GBps = 4.0 * N / time_ns
 
@@ -104,7 +104,8 @@ __kernel void reduction(__global const float *restrict x, volatile __global floa
     scratch[lid] = value;
     group_sum(scratch, lid);
 
-    /* What groups tell one another goes through atomic operations, which no cache holds back. */
+    /* What groups tell one another goes through atomic operations, which no cache holds back.
+     */
     if (lid == 0) {
         (void)atomic_xchg(partial + group, scratch[0]);
         mem_fence(CLK_GLOBAL_MEM_FENCE); /* the part is there before the group is counted */
@@ -132,8 +133,9 @@ typedef double sum_t;
 #else
 typedef float sum_t;
 #endif
-__kernel void naive_reduction(__global const float *restrict x, volatile __global float *partial,
-                              volatile __global uint *arrived, __global float *sum, int N)
+__kernel void naive_reduction(__global const float *restrict x,
+                              volatile __global float *partial, volatile __global uint *arrived,
+                              __global float *sum, int N)
 {
     __local sum_t all[256];
     sum_t value = 0;

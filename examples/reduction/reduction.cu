@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* *sum = x[0] + .. + x[N-1] in one launch.
  *
- * Every block sums its part, writes it to `partial` and counts itself in `arrived`; the block that
- * arrives last sums the parts. The order of additions does not depend on who that is: the same
- * input gives the same bits. Plain CUDA C: the macros below have defaults. */
+ * Every block sums its part, writes it to `partial` and counts itself in `arrived`; the block
+ * that arrives last sums the parts. The order of additions does not depend on who that is: the
+ * same input gives the same bits. Plain CUDA C: the macros below have defaults. */
 #pragma kopt kernel  reduction
 #pragma kopt problem N
 #pragma kopt param   THREADS {64,128,256,512,1024}
@@ -26,9 +26,9 @@
 #pragma kopt arg     x f32[N] normal  partial f32[32*device.compute_units] out
 #pragma kopt arg     arrived u32[1] inout constant(0)  sum f32[1] out  N
 #pragma kopt reference naive_reduction block 256 grid 1
-/* x is N(0,1). Each of c >= 16384 chains adds N/c numbers, and the rounding errors of all make a
- * random walk of about 2^-24 * N / sqrt(12 c). The bound is seven of those and, up to some hundred
- * million numbers, still small beside one number that is left out. */
+/* x is N(0,1). Each of c >= 16384 chains adds N/c numbers, and the rounding errors of all make
+ * a random walk of about 2^-24 * N / sqrt(12 c). The bound is seven of those and, up to some
+ * hundred million numbers, still small beside one number that is left out. */
 #pragma kopt check   sum against kernel naive_reduction rtol 1e-6 atol 1e-5 + 1e-9 * N
 #pragma kopt metric  GBps = 4.0 * N / time_ns
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Each row of y is the softmax of that row of x: exp(x - max) / sum of exp(x - max), R rows of C.
+/* Each row of y is the softmax of that row of x: exp(x - max) / sum of exp(x - max), R rows of
+ * C.
  *
- * LX work-items share a row, in vectors of VW numbers, and a work-group works on LY rows. Between
- * its passes a row is read again or held in local memory (LOCAL=1). With ONLINE=1 the maximum and
- * the sum are found in one pass: when a larger maximum turns up, the sum is scaled to it. Plain
- * OpenCL C: the macros below have defaults. */
+ * LX work-items share a row, in vectors of VW numbers, and a work-group works on LY rows.
+ * Between its passes a row is read again or held in local memory (LOCAL=1). With ONLINE=1 the
+ * maximum and the sum are found in one pass: when a larger maximum turns up, the sum is scaled
+ * to it. Plain OpenCL C: the macros below have defaults. */
 #pragma kopt kernel  softmax
 #pragma kopt problem R C
 #pragma kopt param   LX {1,2,4,8,16,32,64,128,256,512}  LY {1,2,4,8,16}
@@ -27,9 +28,9 @@
 #pragma kopt grid    1 ceildiv(R, LY)
 /* Around 100, exp() alone would overflow: a kernel that forgets the maximum is found out. */
 #pragma kopt arg     x f32[R*C] normal(100, 2)  y f32[R*C] out  R C
-/* x - max is exact for such numbers, exp() and the division are right within some units of 2^-23,
- * fast ones commonly within some 2^-19; the rounding of C additions to the sum is a random walk of
- * 2^-24 * sqrt(C). */
+/* x - max is exact for such numbers, exp() and the division are right within some units of
+ * 2^-23, fast ones commonly within some 2^-19; the rounding of C additions to the sum is a
+ * random walk of 2^-24 * sqrt(C). */
 #pragma kopt check   y against softmax_ref.c:softmax_ref rtol 1e-5 + 2e-7 * sqrt(C) atol 0
 #pragma kopt metric  GBps = 2.0 * 4 * R * C / time_ns
 
@@ -74,7 +75,8 @@ typedef JOIN(float, VW) vec;
 #define ROW_SPACE __global const
 #endif
 
-__kernel void softmax(__global const float *restrict x, __global float *restrict y, int R, int C)
+__kernel void softmax(__global const float *restrict x, __global float *restrict y, int R,
+                      int C)
 {
     int lx = get_local_id(0), ly = get_local_id(1), row = get_group_id(1) * LY + ly;
     int end = row < R ? C / VW : 0; /* vectors of the row; a row beyond the last has none */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Each row of y is the softmax of that row of x: exp(x - max) / sum of exp(x - max), R rows of C.
+/* Each row of y is the softmax of that row of x: exp(x - max) / sum of exp(x - max), R rows of
+ * C.
  *
  * TX threads share a row and a block works on TY rows. Between its passes a row is read again
- * (KEEP=0), held in registers (1) or in shared memory (2). With ONLINE=1 the maximum and the sum
- * are found in one pass: when a larger maximum turns up, the sum is scaled to it. Plain CUDA C: the
- * macros below have defaults. */
+ * (KEEP=0), held in registers (1) or in shared memory (2). With ONLINE=1 the maximum and the
+ * sum are found in one pass: when a larger maximum turns up, the sum is scaled to it. Plain
+ * CUDA C: the macros below have defaults. */
 #pragma kopt kernel  softmax
 #pragma kopt problem R C
 #pragma kopt param   TX {8,16,32,64,128,256,512,1024}  TY {1,2,4,8,16}
@@ -32,9 +33,9 @@
 #pragma kopt shared  SMEM
 /* Around 100, exp() alone would overflow: a kernel that forgets the maximum is found out. */
 #pragma kopt arg     x f32[R*C] normal(100, 2)  y f32[R*C] out  R C
-/* x - max is exact for such numbers, exp() and the division are right within some units of 2^-23,
- * the fast ones within some 2^-19; the rounding of C additions to the sum is a random walk of
- * 2^-24 * sqrt(C). */
+/* x - max is exact for such numbers, exp() and the division are right within some units of
+ * 2^-23, the fast ones within some 2^-19; the rounding of C additions to the sum is a random
+ * walk of 2^-24 * sqrt(C). */
 #pragma kopt check   y against softmax_ref.c:softmax_ref rtol 1e-5 + 2e-7 * sqrt(C) atol 0
 #pragma kopt metric  GBps = 2.0 * 4 * R * C / time_ns
 
@@ -91,25 +92,25 @@ static __device__ __forceinline__ float vec_exp(lanes &a, float max)
 
 /* Over the TX threads of a row; all get the result, and all threads of the block call it.
  * OP(a, b) combines two values of type T; each call has a scratch of its own. */
-#define ROW_REDUCE(T, value, SHUFFLE, OP)                                   \
-    {                                                                       \
-        _Pragma("unroll") for (int d = (TX < 32 ? TX : 32) / 2; d > 0; d /= 2) \
-        {                                                                   \
-            T other = SHUFFLE(value, d);                                    \
-            value = OP(value, other);                                       \
-        }                                                                   \
-        if (TX > 32) {                                                      \
-            __shared__ T scratch[TY][TX > 32 ? TX / 32 : 1];                \
-            if (threadIdx.x % 32 == 0)                                      \
-                scratch[threadIdx.y][threadIdx.x / 32] = value;             \
-            __syncthreads();                                                \
+#define ROW_REDUCE(T, value, SHUFFLE, OP)                                        \
+    {                                                                            \
+        _Pragma("unroll") for (int d = (TX < 32 ? TX : 32) / 2; d > 0; d /= 2)   \
+        {                                                                        \
+            T other = SHUFFLE(value, d);                                         \
+            value = OP(value, other);                                            \
+        }                                                                        \
+        if (TX > 32) {                                                           \
+            __shared__ T scratch[TY][TX > 32 ? TX / 32 : 1];                     \
+            if (threadIdx.x % 32 == 0)                                           \
+                scratch[threadIdx.y][threadIdx.x / 32] = value;                  \
+            __syncthreads();                                                     \
             value = scratch[threadIdx.y][threadIdx.x % (TX > 32 ? TX / 32 : 1)]; \
-            _Pragma("unroll") for (int d = TX / 64; d > 0; d /= 2)          \
-            {                                                               \
-                T other = SHUFFLE(value, d);                                \
-                value = OP(value, other);                                   \
-            }                                                               \
-        }                                                                   \
+            _Pragma("unroll") for (int d = TX / 64; d > 0; d /= 2)               \
+            {                                                                    \
+                T other = SHUFFLE(value, d);                                     \
+                value = OP(value, other);                                        \
+            }                                                                    \
+        }                                                                        \
     }
 
 #define PLUS(a, b) ((a) + (b))
@@ -137,8 +138,8 @@ static __device__ __forceinline__ part shuffle_part(part v, int d)
 
 /* For each vector of the row that is this thread's; `i` counts them, c is its first column. */
 #if KEEP == 1
-#define EACH_VECTOR                                                                       \
-    _Pragma("unroll") for (int i = 0, c = threadIdx.x * VEC; i < ITEMS; i++, c += TX * VEC) \
+#define EACH_VECTOR                                                                           \
+    _Pragma("unroll") for (int i = 0, c = threadIdx.x * VEC; i < ITEMS; i++, c += TX * VEC)   \
         if (COLS % (TX * VEC) == 0 || c < COLS)
 #else
 #define EACH_VECTOR for (int i = 0, c = threadIdx.x * VEC; c < C; i++, c += TX * VEC)
@@ -148,7 +149,8 @@ extern "C" __global__ void __launch_bounds__(TX * TY, MIN_BLOCKS)
     softmax(const float *__restrict__ x, float *__restrict__ y, int R, int C)
 {
     int row = blockIdx.x * TY + threadIdx.y;
-    bool inside = TY == 1 || row < R; /* other rows work along on the last one and store nothing */
+    /* Rows beyond the last one work along on its numbers and store nothing. */
+    bool inside = TY == 1 || row < R;
     const float *from = x + (size_t)(inside ? row : R - 1) * C;
     float *to = y + (size_t)row * C;
     part p = {LOWEST, 0};

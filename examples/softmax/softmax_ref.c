@@ -4,6 +4,7 @@
 
 void softmax_ref(const float *x, float *y, int R, int C)
 {
+#pragma omp parallel for
     for (long long r = 0; r < R; r++) {
         const float *from = x + r * C;
         float *to = y + r * C;

@@ -63,8 +63,7 @@ typedef JOIN(float, VEC) vec;
 
 /* A block of VEC x VEC: rows a0, a1, .. in, columns out. */
 #define LOAD_ROW(q) vec a##q = *(__global const vec *)(A + (size_t)(r + q) * W + c);
-#define STORE_COLUMN(p, part)             \
-    *(__global vec *)(B + (size_t)(c + p) * H + r) = GATHER(part);
+#define STORE_COLUMN(p, part) *(__global vec *)(B + (size_t)(c + p) * H + r) = GATHER(part);
 #if VEC == 1
 #define P0(q) a##q
 #define TURN LOAD_ROW(0) STORE_COLUMN(0, P0)
@@ -82,7 +81,8 @@ typedef JOIN(float, VEC) vec;
 #define LOAD_4 LOAD_2 LOAD_ROW(2) LOAD_ROW(3)
 #define STORE_4 STORE_2 STORE_COLUMN(2, P2) STORE_COLUMN(3, P3)
 #define LOAD_8 LOAD_4 LOAD_ROW(4) LOAD_ROW(5) LOAD_ROW(6) LOAD_ROW(7)
-#define STORE_8 STORE_4 STORE_COLUMN(4, P4) STORE_COLUMN(5, P5) STORE_COLUMN(6, P6) STORE_COLUMN(7, P7)
+#define STORE_8 \
+    STORE_4 STORE_COLUMN(4, P4) STORE_COLUMN(5, P5) STORE_COLUMN(6, P6) STORE_COLUMN(7, P7)
 #define TURN JOIN(LOAD_, VEC) JOIN(STORE_, VEC)
 #endif
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* B = transpose of A: A has H rows of W floats, B has W rows of H.
  *
- * A block moves a tile of TY rows and TX columns. Through shared memory (SHARED=1) both its loads
- * and its stores run along rows; without it a thread turns blocks of VEC x VEC in registers. Plain
- * CUDA C: the macros below have defaults. */
+ * A block moves a tile of TY rows and TX columns. Through shared memory (SHARED=1) both its
+ * loads and its stores run along rows; without it a thread turns blocks of VEC x VEC in
+ * registers. Plain CUDA C: the macros below have defaults. */
 #pragma kopt kernel  transpose
 #pragma kopt problem W H
 #pragma kopt param   TX {16,32,64,128}  TY {16,32,64,128}
