@@ -225,10 +225,12 @@ static kopt_status warm_up(struct kp_runner *r, struct kp_candidate *c, const st
         if (st != KOPT_OK)
             return st;
         bool steady = sane(ns) && fabs(ns - before) <= 0.03 * before;
+        double before_that = before;
         if (sane(ns))
             *est = before = ns;
-        if (steady)
-            break;
+        if (steady ||
+            (sane(p->best_ns) && fmin(*est, before_that) > p->drop_ratio * p->best_ns))
+            break; /* steady, or no winner whatever follows */
         if (!phase(p, "timing"))
             return kp_err(err, KOPT_EIO, "the session is gone");
     }
@@ -277,6 +279,27 @@ static bool enough(const struct plan *p, const struct outcome *o, double spent_n
         return true;
     return sane(p->best_ns) &&
            i->low > p->best_ns; /* not a winner: no need to know it better */
+}
+
+/* One timed launch where the checked one took twice as long as the best's: if it does again,
+ * that is all that needs to be known. */
+static kopt_status first_look(struct kp_runner *r, struct kp_candidate *c, const struct plan *p,
+                              double est, struct outcome *o, kopt_error *err)
+{
+    double ns;
+    if (!sane(p->best_ns) || est < 2 * p->best_ns)
+        return KOPT_OK;
+    kopt_status st = kp_candidate_run(r, c, 1, p->flush, &ns, err);
+    if (st != KOPT_OK || !sane(ns))
+        return st;
+    o->times[0] = ns;
+    o->n = 1;
+    o->dropped = clearly_worse(p, o);
+    if (o->dropped)
+        summarise(o);
+    else
+        o->n = 0;
+    return KOPT_OK;
 }
 
 static kopt_status time_it(struct kp_runner *r, struct kp_candidate *c, const struct plan *p,
@@ -347,8 +370,10 @@ static kopt_status measure(struct kp_runner *r, struct kp_candidate *c, const st
         return kp_err(err, KOPT_EIO, "the session is gone");
     if (!sane(est))
         est = 0;
-    st = warm_up(r, c, p, &est, err);
-    if (st == KOPT_OK)
+    st = first_look(r, c, p, est, o, err);
+    if (st == KOPT_OK && !o->dropped)
+        st = warm_up(r, c, p, &est, err);
+    if (st == KOPT_OK && !o->dropped)
         st = time_it(r, c, p, est, o, err);
     if (st == KOPT_OK)
         read_sensors(r, o);
