@@ -6,6 +6,7 @@
 #include "os/proc.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 enum { LOG_MAX = 1 << 20, LOG_SENT = 16 * 1024, TEXTS_MAX = 4096 };
 
@@ -142,6 +143,8 @@ int kp_worker_compile(void)
     struct kp_buf frame = KP_BUF_INIT(KP_FRAME_MAX);
     struct kp_message m;
     bool ok = true;
+    /* Compilers fill every core: whoever serves the device goes first. */
+    (void)setpriority(PRIO_PROCESS, 0, 10);
     while (ok && kp_worker_next(&frame, &m)) {
         const char *what = kp_message_what(&m, "do");
         if (strcmp(what, "open") == 0 && !c.compiler)

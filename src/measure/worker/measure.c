@@ -340,10 +340,10 @@ static kopt_status time_it(struct kp_runner *r, struct kp_candidate *c, const st
     return KOPT_OK;
 }
 
-/* Asking the management library takes milliseconds: a few times a second is often enough. */
+/* Asking the management library takes milliseconds: once a second is often enough. */
 static void read_sensors(struct kp_runner *r, struct outcome *o)
 {
-    static const int64_t pause_ns = 250000000;
+    static const int64_t pause_ns = 1000000000;
     int64_t now = kp_clock_ns();
     if (o->dropped || (r->sensed_ns && now - r->sensed_ns < pause_ns))
         return;
