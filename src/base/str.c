@@ -64,17 +64,3 @@ bool kp_str_to_i64(struct kp_str s, int64_t *out)
     *out = v;
     return true;
 }
-
-bool kp_str_to_f64(struct kp_str s, double *out)
-{
-    char text[NUMBER_MAX + 1];
-    char *end = NULL;
-    if (!copy_number(s, text))
-        return false;
-    errno = 0;
-    double v = strtod(text, &end);
-    if (*end != 0 || (errno == ERANGE && (v > 1 || v < -1)))
-        return false;
-    *out = v;
-    return true;
-}

@@ -40,8 +40,8 @@ struct kp_str kp_str_trim(struct kp_str s);
  * `c` does not occur). */
 struct kp_str kp_str_cut(struct kp_str s, char c, struct kp_str *rest);
 
-/* Whole-string decimal conversions; false when anything is left over or out of range. */
+/* A whole-string decimal; false when anything is left over or out of range. Floats: base/num.h.
+ */
 bool kp_str_to_i64(struct kp_str s, int64_t *out);
-bool kp_str_to_f64(struct kp_str s, double *out);
 
 #endif
