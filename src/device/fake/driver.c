@@ -45,6 +45,7 @@ int fk_open(struct fk_driver **out)
         d->global_bytes = 0;
     (void)snprintf(d->fail, sizeof(d->fail), "%s", env_text("KOPT_FAKE_FAIL"));
     (void)snprintf(d->state, sizeof(d->state), "%s", env_text("KOPT_FAKE_STATE"));
+    (void)snprintf(d->trace, sizeof(d->trace), "%s", env_text("KOPT_FAKE_TRACE"));
     if (fk_must_fail(d, "open")) {
         free(d);
         return FK_FAILED;
@@ -228,6 +229,21 @@ int fk_copy(struct fk_device *d, struct fk_memory *dst, const struct fk_memory *
     if (rc == FK_OK)
         memcpy(dst->data, src->data, src->bytes);
     return rc;
+}
+
+/* There is no cache: it is only kept in mind, for the trace. */
+int fk_flush(struct fk_device *d, size_t bytes)
+{
+    int rc = usable(d, "flush");
+    if (rc == FK_OK)
+        d->flushed += bytes;
+    return rc;
+}
+
+int fk_compiler_version(const struct fk_driver *d)
+{
+    (void)d;
+    return (int)env_number("KOPT_FAKE_COMPILER", FK_VERSION);
 }
 
 int fk_read_sensors(struct fk_device *d, struct fk_sensors *out)

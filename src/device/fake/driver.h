@@ -20,6 +20,7 @@ struct fk_driver {
     int64_t global_bytes;
     char fail[FK_TEXT];  /* KOPT_FAKE_FAIL: names of functions that fail */
     char state[FK_TEXT]; /* KOPT_FAKE_STATE: the file that says a device is gone; "" = none */
+    char trace[FK_TEXT]; /* KOPT_FAKE_TRACE: the file that gets a line for each launch */
     bool lost[FK_MAX_DEVICES];
 };
 
@@ -30,6 +31,7 @@ struct fk_device {
     struct fk_memory *last;
     uint64_t used_bytes;
     uint64_t n_launches;
+    size_t flushed; /* bytes of cache emptied since the last launch */
     double energy_j;
 };
 

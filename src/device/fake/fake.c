@@ -159,6 +159,11 @@ static int fake_n_devices(const struct kp_runtime *base)
     return rt->drv.fk_device_count(rt->drv.handle);
 }
 
+static int compiler_version(const struct driver *drv)
+{
+    return drv->fk_compiler_version ? drv->fk_compiler_version(drv->handle) : FK_VERSION;
+}
+
 static kopt_status fake_info(struct kp_runtime *base, int index, struct kp_device_info *out,
                              kopt_error *err)
 {
@@ -172,7 +177,7 @@ static kopt_status fake_info(struct kp_runtime *base, int index, struct kp_devic
     (void)snprintf(out->name, sizeof(out->name), "%s", info.name);
     (void)snprintf(out->arch, sizeof(out->arch), "fake_1");
     (void)snprintf(out->driver, sizeof(out->driver), "fake driver %d", FK_VERSION);
-    (void)snprintf(out->compiler, sizeof(out->compiler), "fakecc %d", FK_VERSION);
+    (void)snprintf(out->compiler, sizeof(out->compiler), "fakecc %d", compiler_version(drv));
     (void)snprintf(out->id, sizeof(out->id), "fake-%d", index);
     out->is_cpu = info.is_cpu != 0;
     out->limits = (struct kp_limits){.max_threads = info.max_threads,
@@ -208,7 +213,7 @@ static kopt_status fake_compiler_open(int index, const char *arch, const struct 
         kp_free(c);
         return st;
     }
-    (void)snprintf(c->version, sizeof(c->version), "fakecc %d", FK_VERSION);
+    (void)snprintf(c->version, sizeof(c->version), "fakecc %d", compiler_version(&c->drv));
     *out = &c->base;
     return KOPT_OK;
 }
@@ -476,6 +481,11 @@ static kopt_status run_once(struct fake_device *d, struct fake_module *m,
             st = fake_copy(&d->base, run->restore[r].dst, run->restore[r].src, err);
         else
             st = fake_fill(&d->base, run->restore[r].dst, 0xFF, err);
+    }
+    if (st == KOPT_OK && run->flush_bytes && d->drv->fk_flush) {
+        int rc = d->drv->fk_flush(d->handle, run->flush_bytes);
+        if (rc != FK_OK)
+            st = failed(d->drv, rc, "empty the caches", err);
     }
     if (st != KOPT_OK)
         return st;

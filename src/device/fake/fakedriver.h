@@ -122,6 +122,8 @@ struct fk_sensors {
     X(int, fk_memory_info,                                                   \
       (struct fk_device * d, uint64_t * free_bytes, uint64_t * total_bytes)) \
     X(int, fk_read_sensors, (struct fk_device * d, struct fk_sensors * out)) \
+    X(int, fk_flush, (struct fk_device * d, size_t bytes))                   \
+    X(int, fk_compiler_version, (const struct fk_driver *d))                 \
     X(const char *, fk_status_text, (int status))
 
 /* Not in the tables, since it decides how they are to be read. */

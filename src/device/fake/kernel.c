@@ -3,6 +3,7 @@
 #include "device/fake/driver.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 static const char magic_text[] = "KOPTFAKE2\n";
+enum { TRACE_LINE = 4096 };
+static const double LUCKY = 0.7; /* of the true time */
 
 /* --- compiler ------------------------------------------------------------------------------
  */
@@ -321,6 +324,12 @@ static void write_out_of_bounds(struct fk_memory *out)
         spoil(other, 0xdbdbdbdbdbdbdbdbU);
 }
 
+/* Is this the module's launch `number`, counted from 1? */
+static bool is_launch(const struct fk_module *m, double number)
+{
+    return (double)m->n_launches + 1 == number;
+}
+
 static void write_output(struct fk_device *d, const struct fk_module *m, struct fk_memory *out,
                          const struct fk_memory *from, bool same_content)
 {
@@ -329,6 +338,7 @@ static void write_output(struct fk_device *d, const struct fk_module *m, struct 
     if (rule[FK_NAN])
         spoil(out, 0x7fffffff7fffffffU); /* NaN as f64, two f32, and in f16 and bf16 */
     if (rule[FK_WRONG] || (rule[FK_FIRST_ONLY] && m->n_launches > 0) ||
+        (rule[FK_WRONG_AT] && is_launch(m, rule[FK_WRONG_AT]->number)) ||
         (rule[FK_DIRTY] && !same_content))
         spoil(out, 0xf149f2caf149f2caU); /* -1e30 as f32 */
     if (rule[FK_UNSTEADY])
@@ -380,12 +390,24 @@ static int fatal_actions(struct fk_device *d, const struct fk_module *m)
     return rule[FK_LAUNCH_ERROR] ? FK_LAUNCH : FK_OK;
 }
 
+/* From 1 at the device's first launch down to 0 at launch n and after it. */
+static double ramp(uint64_t done, double n)
+{
+    double left = n > 0 ? 1 - (double)done / n : 0;
+    return left > 0 ? left : 0;
+}
+
 static double pass_time(struct fk_device *d, const struct fk_module *m)
 {
     const struct fk_rule *const *rule = m->effect.rule;
     double t = m->effect.time_ns;
     if (rule[FK_NOISE])
         t *= 1 + rule[FK_NOISE]->number / 100 * noise(d->n_launches);
+    if (rule[FK_RAMP])
+        t *= 1 + rule[FK_RAMP]->number / 100 * ramp(d->n_launches, rule[FK_RAMP]->second);
+    if (rule[FK_LUCKY] &&
+        is_launch(m, isnan(rule[FK_LUCKY]->number) ? 1 : rule[FK_LUCKY]->number))
+        t *= LUCKY;
     if (rule[FK_REAL] && rule[FK_REAL]->number != 0)
         fk_sleep_ns(t);
     d->energy_j += t > 0 ? t * 1e-9 * 100 : 0;
@@ -400,6 +422,27 @@ static double pass_time(struct fk_device *d, const struct fk_module *m)
     return t;
 }
 
+/* Add a line to the file of KOPT_FAKE_TRACE, in one write: several processes may. */
+static bool trace(const struct fk_device *d, const struct fk_module *m, size_t flushed,
+                  double ns)
+{
+    char line[TRACE_LINE];
+    if (!d->driver->trace[0])
+        return true;
+    int n = snprintf(line, sizeof(line), "device=%d flush=%zu ns=%.17g launch=%llu", d->index,
+                     flushed, ns, (unsigned long long)m->n_launches);
+    for (size_t i = 0; i < m->n_macros && n < TRACE_LINE; i++)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, " %s", m->macros[i]);
+    if (n > TRACE_LINE - 1)
+        n = TRACE_LINE - 1;
+    line[n++] = '\n';
+    int fd = open(d->driver->trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    bool good = fd >= 0 && write(fd, line, (size_t)n) == n;
+    if (fd >= 0)
+        (void)close(fd);
+    return good;
+}
+
 int fk_launch(struct fk_device *d, struct fk_module *m, const struct fk_arg *args,
               size_t n_args, double *time_ns)
 {
@@ -410,6 +453,8 @@ int fk_launch(struct fk_device *d, struct fk_module *m, const struct fk_arg *arg
         return FK_LOST;
     if (fk_must_fail(d->driver, "launch"))
         return FK_FAILED;
+    size_t flushed = d->flushed;
+    d->flushed = 0;
     int n = find_outputs(m, args, n_args, outs, from);
     if (n < 0)
         return FK_BAD_ARGUMENT;
@@ -426,5 +471,5 @@ int fk_launch(struct fk_device *d, struct fk_module *m, const struct fk_arg *arg
     *time_ns = pass_time(d, m);
     m->n_launches++;
     d->n_launches++;
-    return FK_OK;
+    return trace(d, m, flushed, *time_ns) ? FK_OK : FK_FAILED;
 }

@@ -106,11 +106,15 @@ static int add_action(struct fk_script *s, struct cursor *c, const char *word,
     skip_space(c);
     if (actions[a].follows == 'N' || (actions[a].follows == 'O' && c->p < c->end))
         good = next_number(c, &rule->number);
+    else if (actions[a].follows == 'M')
+        good = next_number(c, &rule->number) && next_number(c, &rule->second);
     else if (actions[a].follows == 'T')
         good = next_text(c, rule->text);
     if (!good) {
-        (void)snprintf(why, FK_TEXT, "fake action '%s' needs a %s", word,
-                       actions[a].follows == 'T' ? "text in quotes" : "number");
+        (void)snprintf(why, FK_TEXT, "fake action '%s' needs %s", word,
+                       actions[a].follows == 'T'   ? "a text in quotes"
+                       : actions[a].follows == 'M' ? "two numbers"
+                                                   : "a number");
         return 0;
     }
     if (s->n_rules >= FK_MAX_RULES) {

@@ -7,11 +7,13 @@
 
 #include <stdbool.h>
 
-/* X(enumerator, word, what follows it: N a number, O a number that may be missing, T a text in
- * double quotes, - nothing) */
+/* X(enumerator, word, what follows it: N a number, M two numbers, O a number that may be
+ * missing, T a text in double quotes, - nothing) */
 #define FK_ACTIONS(X)                         \
     X(FK_TIME, "time", 'N')                   \
     X(FK_NOISE, "noise", 'N')                 \
+    X(FK_RAMP, "ramp", 'M')                   \
+    X(FK_LUCKY, "lucky", 'O')                 \
     X(FK_COMPILE_ERROR, "compile_error", 'T') \
     X(FK_COMPILE_HANG, "compile_hang", '-')   \
     X(FK_COMPILE_ABORT, "compile_abort", '-') \
@@ -22,6 +24,7 @@
     X(FK_HANG, "hang", '-')                   \
     X(FK_NAN, "nan", '-')                     \
     X(FK_WRONG, "wrong", '-')                 \
+    X(FK_WRONG_AT, "wrong_at", 'N')           \
     X(FK_PARTIAL, "partial", '-')             \
     X(FK_UNSTEADY, "unsteady", '-')           \
     X(FK_FIRST_ONLY, "first_only", '-')       \
@@ -62,6 +65,7 @@ struct fk_rule {
     int n_conditions;
     enum fk_action action;
     double number; /* NaN: none was given */
+    double second; /* of two */
     char text[FK_TEXT];
     char file[FK_TEXT];
     int line;

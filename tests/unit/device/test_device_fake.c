@@ -186,6 +186,48 @@ static void noise_is_bounded_and_the_same_each_time(void **state)
     assert_true(most <= 1100 && most > 1050);
 }
 
+/* n launches, one after another; poisons nothing. */
+static void run_many(struct rig *r, const char *source, unsigned n, double *ns)
+{
+    const struct kp_run run = {.launch = &r->l, .n = n, .times_ns = ns};
+    assert_int_equal(rig_load(r, source, "k", NULL, 0), KOPT_OK);
+    assert_int_equal(kp_module_run(r->d, r->m, &run, &ERR), KOPT_OK);
+}
+
+static void a_ramp_is_the_devices_and_ends(void **state)
+{
+    (void)state;
+    struct rig r;
+    double ns[6];
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    run_many(&r, COPY "// fake: ramp 40 4\n", 6, ns);
+    static const double UP[6] = {1400, 1300, 1200, 1100, 1000, 1000};
+    for (int i = 0; i < 6; i++)
+        assert_true(fabs(ns[i] - UP[i]) < 1e-6);
+    run_many(&r, COPY "// fake: ramp 40 4\n", 1, ns);
+    assert_true(ns[0] == 1000); /* another module, the same device */
+    rig_close(&r);
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    run_many(&r, COPY "// fake: ramp -50 2\n", 3, ns);
+    assert_true(ns[0] == 500 && ns[1] == 750 && ns[2] == 1000);
+    rig_close(&r);
+}
+
+static void luck_is_one_launch_of_each_module(void **state)
+{
+    (void)state;
+    struct rig r;
+    double ns[4];
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    for (int i = 0; i < 2; i++) {
+        run_many(&r, COPY "// fake: lucky\n", 3, ns);
+        assert_true(ns[0] == 700 && ns[1] == 1000 && ns[2] == 1000);
+        run_many(&r, COPY "// fake: lucky 3\n", 4, ns);
+        assert_true(ns[0] == 1000 && ns[1] == 1000 && ns[2] == 700 && ns[3] == 1000);
+    }
+    rig_close(&r);
+}
+
 static void impossible_times_are_reported_as_they_are(void **state)
 {
     (void)state;
@@ -288,6 +330,20 @@ static void answers_may_change_from_launch_to_launch(void **state)
     rig_close(&r);
 }
 
+static void an_answer_may_be_wrong_at_one_launch(void **state)
+{
+    (void)state;
+    struct rig r;
+    double ns;
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    assert_int_equal(rig_load(&r, COPY "// fake: wrong_at 3\n", "k", NULL, 0), KOPT_OK);
+    for (int launch = 1; launch <= 4; launch++) {
+        assert_int_equal(rig_run(&r, true, &ns), KOPT_OK);
+        assert_int_equal(rig_check(&r).n_bad > 0, launch == 3);
+    }
+    rig_close(&r);
+}
+
 static void out_of_bounds_spoils_the_neighbour(void **state)
 {
     (void)state;
@@ -341,6 +397,9 @@ static void errors_come_with_their_place(void **state)
         {COPY "\n// fake: explode\n", 4, "unknown fake action 'explode'"},
         {"// fake: time fast\n" COPY, 1, "'time' needs a number"},
         {"// fake: compile_error foo\n" COPY, 1, "needs a text in quotes"},
+        {"// fake: ramp 10\n" COPY, 1, "'ramp' needs two numbers"},
+        {"// fake: wrong_at\n" COPY, 1, "'wrong_at' needs a number"},
+        {"// fake: lucky first\n" COPY, 1, "'lucky' needs a number"},
         {"// fake: out x\n" COPY, 1, "expected '// fake: out"},
         {"// fake: out 1 = move 0\n" COPY, 1, "expected '// fake: out"},
         {"// fake: add BM\n" COPY, 1, "expected '// fake: add"},
@@ -543,6 +602,67 @@ static void sensors_count_energy(void **state)
     rig_close(&r);
 }
 
+static void the_trace_says_what_was_launched(void **state)
+{
+    (void)state;
+    static const char *const MACROS[] = {"BM=2", "TEXT=a b"};
+    static const char TRACE[] = "launches.txt";
+    struct rig r;
+    double ns[3];
+    char line[256];
+    (void)remove(TRACE);
+    assert_int_equal(setenv("KOPT_FAKE_TRACE", TRACE, 1), 0);
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    assert_int_equal(rig_load(&r, COPY "// fake: lucky 2\n", "k", MACROS, 2), KOPT_OK);
+    struct kp_run run = {.launch = &r.l, .n = 2, .times_ns = ns, .flush_bytes = 12345};
+    assert_int_equal(kp_module_run(r.d, r.m, &run, &ERR), KOPT_OK);
+    run.n = 1;
+    run.flush_bytes = 0;
+    assert_int_equal(kp_module_run(r.d, r.m, &run, &ERR), KOPT_OK);
+    rig_close(&r);
+    assert_int_equal(unsetenv("KOPT_FAKE_TRACE"), 0);
+    FILE *f = fopen(TRACE, "re");
+    assert_non_null(f);
+    static const char *const WANT[] = {"device=0 flush=12345 ns=1000 launch=1 BM=2 TEXT=a b\n",
+                                       "device=0 flush=12345 ns=700 launch=2 BM=2 TEXT=a b\n",
+                                       "device=0 flush=0 ns=1000 launch=3 BM=2 TEXT=a b\n"};
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(fgets(line, sizeof(line), f));
+        assert_string_equal(line, WANT[i]);
+    }
+    assert_null(fgets(line, sizeof(line), f));
+    assert_int_equal(fclose(f), 0);
+}
+
+static void the_compilers_version_can_be_another(void **state)
+{
+    (void)state;
+    struct rig r;
+    assert_int_equal(setenv("KOPT_FAKE_COMPILER", "7", 1), 0);
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    assert_string_equal(kp_compiler_version(r.c), "fakecc 7");
+    assert_string_equal(kp_device_info(r.d)->compiler, "fakecc 7");
+    rig_close(&r);
+    assert_int_equal(unsetenv("KOPT_FAKE_COMPILER"), 0);
+}
+
+static void a_flush_can_fail(void **state)
+{
+    (void)state;
+    struct rig r;
+    double ns = 0;
+    assert_int_equal(setenv("KOPT_FAKE_FAIL", "flush", 1), 0);
+    assert_int_equal(rig_open(&r), KOPT_OK);
+    assert_int_equal(rig_load(&r, COPY, "k", NULL, 0), KOPT_OK);
+    struct kp_run run = {.launch = &r.l, .n = 1, .times_ns = &ns, .flush_bytes = 64};
+    assert_int_equal(kp_module_run(r.d, r.m, &run, &ERR), KOPT_EDEVICE);
+    assert_non_null(strstr(ERR.message, "empty the caches"));
+    run.flush_bytes = 0;
+    assert_int_equal(kp_module_run(r.d, r.m, &run, &ERR), KOPT_OK);
+    rig_close(&r);
+    assert_int_equal(unsetenv("KOPT_FAKE_FAIL"), 0);
+}
+
 /* --- the loader ------------------------------------------------------------------------------
  */
 
@@ -636,11 +756,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_follow_the_formula),
         cmocka_unit_test(noise_is_bounded_and_the_same_each_time),
+        cmocka_unit_test(a_ramp_is_the_devices_and_ends),
+        cmocka_unit_test(luck_is_one_launch_of_each_module),
         cmocka_unit_test(impossible_times_are_reported_as_they_are),
         cmocka_unit_test(a_lie_shows_on_the_clock),
         cmocka_unit_test(outputs_without_a_source_have_the_pattern),
         cmocka_unit_test(wrong_answers_are_wrong_in_their_own_ways),
         cmocka_unit_test(answers_may_change_from_launch_to_launch),
+        cmocka_unit_test(an_answer_may_be_wrong_at_one_launch),
         cmocka_unit_test(out_of_bounds_spoils_the_neighbour),
         cmocka_unit_test(actions_can_be_for_one_kernel_only),
         cmocka_unit_test(errors_come_with_their_place),
@@ -651,6 +774,9 @@ int main(void)
         cmocka_unit_test(every_driver_call_can_fail),
         cmocka_unit_test(the_environment_sets_the_devices_up),
         cmocka_unit_test(sensors_count_energy),
+        cmocka_unit_test(the_trace_says_what_was_launched),
+        cmocka_unit_test(the_compilers_version_can_be_another),
+        cmocka_unit_test(a_flush_can_fail),
         cmocka_unit_test_teardown(an_old_library_is_refused, default_library),
         cmocka_unit_test_teardown(a_library_without_a_required_symbol_is_refused,
                                   default_library),
