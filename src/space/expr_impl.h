@@ -153,5 +153,7 @@ bool kp_exprs_push(struct kp_parser *p, struct kp_exprs *v, const struct kp_expr
 bool kp_parse_elements(struct kp_parser *p, struct kp_exprs *out);
 /* Does the current token begin a list? */
 bool kp_at_list(const struct kp_parser *p);
+/* Does it open brackets around several values or a loop, rather than around one expression? */
+bool kp_at_tuple(const struct kp_parser *p);
 
 #endif

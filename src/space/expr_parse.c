@@ -137,10 +137,14 @@ static bool parse_arguments(struct kp_parser *p, const struct function *f,
                             struct kp_exprs *args)
 {
     bool extremum = f->func == KP_FN_MIN || f->func == KP_FN_MAX;
+    uint32_t at = p->tok.pos;
     if (extremum && list_of_name(p, args))
         return true;
-    if (extremum && kp_at_list(p))
-        return kp_parse_elements(p, args);
+    if (extremum && (kp_at_list(p) || kp_at_tuple(p))) {
+        if (kp_parse_elements(p, args) && args->n == 0)
+            kp_parser_fail(p, at, "%s() of an empty list", f->name);
+        return p->status == KOPT_OK;
+    }
     while (p->tok.kind != KP_TOK_RPAREN) {
         if (!kp_exprs_push(p, args, kp_parse_test(p)))
             return false;

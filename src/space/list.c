@@ -67,21 +67,36 @@ static struct list *new_list(struct kp_parser *p, enum list_kind kind, uint32_t 
 static struct list *parse_list(struct kp_parser *p);
 static struct list *parse_sum(struct kp_parser *p);
 
-/* The `for` that belongs to the bracket whose content starts at the current token, 0 if none.
- */
-static uint32_t find_for(const struct kp_parser *p)
+/* The first token of one of two kinds in the bracket whose content starts at `t`, not inside
+ * brackets of its own; KP_TOK_END if there is none. */
+static struct kp_token find_inside(const struct kp_parser *p, struct kp_token t, enum kp_tok a,
+                                   enum kp_tok b)
 {
     int depth = 0;
-    for (struct kp_token t = p->tok; t.kind != KP_TOK_END; t = kp_lex(p->text, t.end)) {
+    for (; t.kind != KP_TOK_END; t = kp_lex(p->text, t.end)) {
         if (t.kind == KP_TOK_LPAREN || t.kind == KP_TOK_LBRACKET || t.kind == KP_TOK_LBRACE)
             depth++;
         if ((t.kind == KP_TOK_RPAREN || t.kind == KP_TOK_RBRACKET || t.kind == KP_TOK_RBRACE) &&
             depth-- == 0)
-            return 0;
-        if (depth == 0 && t.kind == KP_TOK_FOR)
-            return t.pos;
+            break;
+        if (depth == 0 && (t.kind == a || t.kind == b))
+            return t;
     }
-    return 0;
+    return (struct kp_token){.kind = KP_TOK_END};
+}
+
+/* The `for` that belongs to the bracket whose content starts at the current token, 0 if none.
+ */
+static uint32_t find_for(const struct kp_parser *p)
+{
+    return find_inside(p, p->tok, KP_TOK_FOR, KP_TOK_FOR).pos;
+}
+
+bool kp_at_tuple(const struct kp_parser *p)
+{
+    return p->tok.kind == KP_TOK_LPAREN &&
+           find_inside(p, kp_lex(p->text, p->tok.end), KP_TOK_COMMA, KP_TOK_FOR).kind !=
+               KP_TOK_END;
 }
 
 static bool add_local(struct kp_parser *p, struct kp_str name, uint32_t *slot)

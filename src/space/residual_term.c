@@ -193,6 +193,7 @@ static void annotate(struct kp_term *t)
     }
     if (t->e.op == KP_OP_CALL && (t->e.func == KP_FN_MIN || t->e.func == KP_FN_MAX)) {
         struct kp_expr pair = t->e;
+        KP_CHECK(t->e.n_args > 0);
         pair.n_args = 2;
         two[0] = kp_term_arg(t, 0)->bounds;
         for (size_t i = 1; i < t->e.n_args; i++) {
@@ -384,8 +385,7 @@ static const struct kp_term *negated(const struct kp_term *t, struct kp_arena *a
     return n;
 }
 
-/* not (a or b) is (not a) and (not b); an atom that is true for every assignment is left out.
- */
+/* not (a or b) is (not a) and (not b). */
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
 static bool add_atoms(struct kp_atoms *a, const struct kp_term *t, uint32_t rule,
                       struct kp_arena *arena)
