@@ -75,10 +75,11 @@ typedef struct kopt_result_filter {
     int64_t subject; /* 0 = any, as are the next two */
     int64_t run;
     int64_t id;
-    int outcome;   /* a kopt_outcome, or -1 = any */
-    int newest;    /* 1: of each configuration only the newest completed result */
-    int by_time;   /* 1: ok ones by median, then the others */
-    int brief;     /* 1: without samples and log, for speed */
+    int outcome; /* a kopt_outcome, or -1 = any */
+    int newest;  /* 1: of each configuration only the newest completed result, from a race or
+                    not; picked among those of the subject and run above */
+    int by_time; /* 1: ok ones by median, then the others; else in order of id */
+    int brief;   /* 1: without times_ns (n_times says how many there are) and log, for speed */
     int64_t limit; /* 0 = all */
 } kopt_result_filter;
 

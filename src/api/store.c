@@ -135,7 +135,7 @@ kopt_status kopt_store_results(kopt_store *s, const kopt_result_filter *f,
                                       .run = f->run,
                                       .id = f->id,
                                       .outcome = f->outcome,
-                                      .newest = f->newest != 0,
+                                      .once = f->newest != 0,
                                       .by_time = f->by_time != 0,
                                       .no_samples = f->brief != 0,
                                       .limit = f->limit};

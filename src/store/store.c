@@ -95,6 +95,8 @@ static kopt_status sane_result(const kopt_result *r, struct clean *c, kopt_resul
     if (r->n_times > TIMES_MAX)
         return kp_err(err, KOPT_ERANGE, "%u samples of one result, more than %d", r->n_times,
                       (int)TIMES_MAX);
+    if (!r->times_ns)
+        out->n_times = 0; /* a count alone, from a reading without samples */
     clean_text(r->message, &c->message);
     clean_text(r->log, &c->log);
     out->message = kp_buf_text(&c->message);

@@ -115,8 +115,9 @@ struct kp_result_filter {
     int outcome;     /* -1 = any */
     bool newest;     /* of each (subject, configuration, race) only the newest completed one;
                         picked among those of the subject and run above, before id and outcome */
+    bool once;       /* the same of each (subject, configuration), from a race or not */
     bool by_time;    /* ok ones by median, then the others; else in order of id */
-    bool no_samples; /* leave out times_ns and log, for speed */
+    bool no_samples; /* leave out times_ns (but not n_times) and log, for speed */
     int64_t limit;   /* 0 = all */
 };
 kopt_status kp_store_results(struct kp_store *st, const struct kp_result_filter *f,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* T4 results JSON, schema version 1.0.0: the format in which tuners exchange results. The
  * mapping is in docs/store.md. */
-#include "base/map.h"
+#include "base/buf.h"
 #include "os/clock.h"
 #include "store/store.h"
 #include "json/json.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char *invalidity(kopt_outcome o)
 {
@@ -114,8 +113,12 @@ static struct kp_json *result_json(const kopt_result *r, struct kp_json *configu
     ok = kp_json_set(o, "times", times_of(r)) && ok;
     ok = kp_json_set(o, "measurements", measurements_of(r)) && ok;
     ok = kp_json_set_str(o, "invalidity", invalidity(r->outcome)) && ok;
-    /* 1 only for what ran and was found right */
-    ok = kp_json_set_i64(o, "correctness", r->outcome == KOPT_OUT_OK) && ok;
+    /* 1 only for what ran, was compared and was found right; what was not compared has no
+     * error. The schema has no word for "not known". */
+    bool checked = isfinite(r->max_error);
+    ok = kp_json_set_i64(o, "correctness", r->outcome == KOPT_OUT_OK && checked) && ok;
+    if (r->outcome == KOPT_OUT_OK)
+        ok = kp_json_set_bool(o, "checked", checked) && ok;
     ok = kp_json_set_str(o, "outcome", kopt_outcome_name(r->outcome)) && ok;
     if (r->message[0])
         ok = kp_json_set_str(o, "message", r->message) && ok;
@@ -134,25 +137,11 @@ static struct kp_json *result_json(const kopt_result *r, struct kp_json *configu
  */
 
 struct writer {
-    struct kp_map newest; /* configuration -> id of its newest result, race or not */
     struct kp_buf *out;
     size_t n;
     kopt_status st;
     kopt_error *err;
 };
-
-static bool note_newest(void *user, const kopt_result *r, int64_t subject, int64_t run)
-{
-    struct writer *x = user;
-    (void)subject;
-    (void)run;
-    uint64_t *id = kp_map_put(&x->newest, r->config, strlen(r->config), NULL);
-    if (!id)
-        x->st = kp_err_nomem(x->err);
-    else
-        *id = (uint64_t)r->id; /* they come in order of id */
-    return id != NULL;
-}
 
 static bool write_result(void *user, const kopt_result *r, int64_t subject, int64_t run)
 {
@@ -160,9 +149,6 @@ static bool write_result(void *user, const kopt_result *r, int64_t subject, int6
     struct kp_json *configuration = NULL;
     (void)subject;
     (void)run;
-    const uint64_t *id = kp_map_get(&x->newest, r->config, strlen(r->config));
-    if (!id || *id != (uint64_t)r->id)
-        return true;
     x->st = kp_json_parse(kp_str_from(r->config), NULL, &configuration, x->err);
     if (x->st == KOPT_OK && kp_json_type(configuration) != KP_JSON_OBJECT)
         x->st = KOPT_EINPUT;
@@ -206,21 +192,18 @@ static bool write_metadata(void *user, const struct kp_subject *s)
     return false;
 }
 
+/* One walk gives them all: it sees the store as it was at its start, whoever writes meanwhile.
+ */
 kopt_status kp_store_export_t4(struct kp_store *st, int64_t subject, struct kp_buf *out,
                                kopt_error *err)
 {
     struct writer x = {.out = out, .err = err};
-    struct kp_result_filter f = {
-        .subject = subject, .outcome = -1, .newest = true, .no_samples = true};
+    const struct kp_result_filter f = {.subject = subject, .outcome = -1, .once = true};
     kopt_status code = kp_store_subject_get(st, subject, write_metadata, &x, err);
-    if (code == KOPT_OK && x.st == KOPT_OK)
-        code = kp_store_results(st, &f, note_newest, &x, err);
     kp_buf_adds(out, ",\"results\":[");
-    f.no_samples = false;
     if (code == KOPT_OK && x.st == KOPT_OK)
         code = kp_store_results(st, &f, write_result, &x, err);
     kp_buf_adds(out, "],\"schema_version\":\"1.0.0\"}\n");
-    kp_map_deinit(&x.newest);
     if (code == KOPT_OK)
         code = x.st;
     return code == KOPT_OK ? kp_buf_status(out, err) : code;

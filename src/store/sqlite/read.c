@@ -220,16 +220,20 @@ kopt_status kp_sqlite_runs(struct kp_store *st, int64_t subject, kp_run_visit vi
     " r.high_ns, r.dropped, r.compile_ns, r.device_ns, r.registers, r.shared_bytes,"         \
     " r.local_bytes, r.max_error, r.power_w, r.energy_j, r.sm_mhz, r.temp_c, r.message, "
 
+/* The column has the BLOB of samples, or only its length. */
 static kopt_status read_times(struct walk *w, struct row *row, int column, kopt_result *r,
                               kopt_error *err)
 {
-    const void *blob = sqlite3_column_blob(row->q, column);
-    int bytes = sqlite3_column_bytes(row->q, column);
+    bool only_length = sqlite3_column_type(row->q, column) == SQLITE_INTEGER;
+    const void *blob = only_length ? NULL : sqlite3_column_blob(row->q, column);
+    int bytes =
+        only_length ? sqlite3_column_int(row->q, column) : sqlite3_column_bytes(row->q, column);
     size_t n = (size_t)bytes / sizeof(uint64_t);
     if ((size_t)bytes % sizeof(uint64_t) != 0)
         return broken_row(w, "result", r->id, "times that are no doubles", err);
     kp_buf_clear(&w->times);
-    if (n == 0)
+    r->n_times = (uint32_t)n;
+    if (n == 0 || only_length)
         return KOPT_OK;
     if (!blob || !kp_buf_reserve(&w->times, (size_t)bytes))
         return kp_err_nomem(err);
@@ -241,7 +245,6 @@ static kopt_status read_times(struct walk *w, struct row *row, int column, kopt_
         memcpy(&times[i], &bits, sizeof(bits));
     }
     r->times_ns = times;
-    r->n_times = (uint32_t)n;
     return KOPT_OK;
 }
 
@@ -289,13 +292,15 @@ static kopt_status result_row(struct walk *w, struct row *row, bool *more, kopt_
 static void results_sql(const struct kp_result_filter *f, struct kp_buf *sql)
 {
     kp_buf_adds(sql, "SELECT " RESULT_COLUMNS);
-    kp_buf_adds(sql, f->no_samples ? "NULL, ''" : "r.times, r.log");
+    /* length() of a BLOB does not read it */
+    kp_buf_adds(sql, f->no_samples ? "length(r.times), ''" : "r.times, r.log");
     kp_buf_adds(sql, " FROM result r WHERE 1");
-    if (f->newest) {
+    if (f->newest || f->once) {
         kp_buf_adds(sql, " AND r.id IN (SELECT max(id) FROM result WHERE outcome <> 10");
         kp_buf_adds(sql, f->subject ? " AND subject = ?1" : "");
         kp_buf_adds(sql, f->run ? " AND run = ?2" : "");
-        kp_buf_adds(sql, " GROUP BY subject, config, race)");
+        kp_buf_adds(sql, f->once ? " GROUP BY subject, config)"
+                                 : " GROUP BY subject, config, race)");
     } else {
         kp_buf_adds(sql, f->subject ? " AND r.subject = ?1" : "");
         kp_buf_adds(sql, f->run ? " AND r.run = ?2" : "");

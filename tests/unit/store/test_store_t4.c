@@ -4,7 +4,12 @@
 #include "unit/store/fixture.h"
 
 #include "base/buf.h"
+#include "os/clock.h"
 #include "json/json.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char *const invalidities[] = {"timeout",     "compile",     "runtime",
                                            "correctness", "constraints", "correct"};
@@ -166,9 +171,10 @@ static void every_outcome_has_its_true_place(void **state)
     for (int i = 0; i < N; i++) {
         char config[32];
         (void)snprintf(config, sizeof(config), "{\"X\":%d}", i);
-        add(f, 0, s,
-            map[i].outcome == KOPT_OUT_OK ? a_result(config, 2e6)
-                                          : a_failure(config, map[i].outcome));
+        kopt_result r = map[i].outcome == KOPT_OUT_OK ? a_result(config, 2e6)
+                                                      : a_failure(config, map[i].outcome);
+        r.max_error = 0; /* its outputs were compared, as far as it came */
+        add(f, 0, s, r);
     }
     ASSERT_OK(f, kp_store_begin(f->st, 0, s, "{\"X\":99}", false, &id, &f->err));
     struct kp_json *root = export_t4(f, s);
@@ -181,6 +187,23 @@ static void every_outcome_has_its_true_place(void **state)
         assert_member(r, "invalidity", map[i].invalidity);
         assert_member(r, "correctness", map[i].correctness);
     }
+    kp_json_free(root);
+}
+
+static void what_was_not_compared_is_not_called_correct(void **state)
+{
+    struct fixture *f = *state;
+    int64_t s = make_subject(f, a_subject());
+    kopt_result compared = a_result("{\"X\":2}", 2e6);
+    compared.max_error = 0.25;
+    add(f, 0, s, a_result("{\"X\":1}", 2e6));
+    add(f, 0, s, compared);
+    struct kp_json *root = export_t4(f, s);
+    assert_member(result_at(root, 0), "correctness", "0");
+    assert_member(result_at(root, 0), "checked", "false");
+    assert_member(result_at(root, 0), "invalidity", "\"correct\"");
+    assert_member(result_at(root, 1), "correctness", "1");
+    assert_member(result_at(root, 1), "checked", "true");
     kp_json_free(root);
 }
 
@@ -236,6 +259,52 @@ static void a_configuration_appears_once_with_its_newest_result(void **state)
     kp_json_free(root);
 }
 
+/* Another process measures the same configurations again and again: each has a result all the
+ * time, so each is in every export. */
+static void nothing_is_missing_while_somebody_measures(void **state)
+{
+    enum { CONFIGS = 300, EXPORTS = 10, PAUSE_NS = 200000 };
+    struct fixture *f = *state;
+    int64_t s = make_subject(f, a_subject());
+    char config[32];
+    for (int i = 0; i < CONFIGS; i++) {
+        (void)snprintf(config, sizeof(config), "{\"X\":%d}", i);
+        add(f, 0, s, a_result(config, 2e6));
+    }
+    kp_store_close(f->st); /* a handle does not survive fork() */
+    f->st = NULL;
+    pid_t writer = fork();
+    assert_true(writer >= 0);
+    if (writer == 0) {
+        int64_t id = 0;
+        kopt_status st = kp_store_open(f->path, KP_STORE_WRITE, 5000, &f->st, &f->err);
+        for (int i = 0; st == KOPT_OK; i = (i + 1) % CONFIGS) { /* until it is killed */
+            (void)snprintf(config, sizeof(config), "{\"X\":%d}", i);
+            kopt_result r = a_result(config, 2e6);
+            st = kp_store_add(f->st, 0, s, &r, &id, &f->err);
+            kp_clock_sleep_ns(PAUSE_NS);
+        }
+        _exit(1);
+    }
+    fixture_open(f);
+    size_t smallest = CONFIGS;
+    for (int i = 0; i < EXPORTS && smallest == CONFIGS; i++) {
+        struct kp_buf out = KP_BUF_INIT(1 << 24);
+        struct kp_json *root = NULL;
+        ASSERT_OK(f, kp_store_export_t4(f->st, s, &out, &f->err));
+        ASSERT_OK(f, kp_json_parse((struct kp_str){kp_buf_text(&out), out.len}, "t4", &root,
+                                   &f->err));
+        smallest = kp_json_size(kp_json_get(root, "results"));
+        kp_json_free(root);
+        kp_buf_deinit(&out);
+    }
+    int status = 0;
+    assert_int_equal(kill(writer, SIGKILL), 0);
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_true(WIFSIGNALED(status)); /* it was at work all the time */
+    assert_int_equal(smallest, CONFIGS);
+}
+
 static void what_is_not_utf8_or_not_known_stays_valid(void **state)
 {
     struct fixture *f = *state;
@@ -283,8 +352,10 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_store, fixture_end)
     const struct CMUnitTest tests[] = {
         CASE(every_outcome_has_its_true_place),
+        CASE(what_was_not_compared_is_not_called_correct),
         CASE(times_are_milliseconds),
         CASE(a_configuration_appears_once_with_its_newest_result),
+        CASE(nothing_is_missing_while_somebody_measures),
         CASE(what_is_not_utf8_or_not_known_stays_valid),
         CASE(an_empty_subject_is_an_empty_list),
         CASE(what_cannot_be_exported_is_an_error),
