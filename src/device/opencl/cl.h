@@ -182,6 +182,33 @@ void kp_cl_image_write(struct kp_buf *image, const struct kp_cl_text *text,
 kopt_status kp_cl_image_read(const void *image, size_t bytes, struct kp_cl_text *text,
                              struct kp_str *binary, kopt_error *err);
 
+/* --- built-in functions (PoCL) -------------------------------------------------------------
+ */
+
+/* A directive of the compiler's header, or a declaration with the name that it declares. */
+struct kp_cl_builtin {
+    struct kp_str text;
+    struct kp_str name; /* "": kept for every source */
+};
+
+/* Zeroed: none are known, and sources are built as they are. */
+struct kp_cl_builtins {
+    struct kp_buf text; /* what the pieces point into */
+    struct kp_cl_builtin *pieces;
+    size_t n;
+    size_t cap;
+};
+
+/* Find and read the declarations that this compiler puts before every source; none where that
+ * is not PoCL, or they cannot be found. Takes a build of an empty source. */
+void kp_cl_builtins_open(struct kp_cl_session *s, struct kp_cl_builtins *b);
+void kp_cl_builtins_close(struct kp_cl_builtins *b);
+/* The text with just the declarations that it needs, to be built in place of `text`: same code,
+ * sooner. *out is the caller's (kp_cl_text_deinit). False, and nothing in *out, where it might
+ * need others; when the build of it fails, build `text`. */
+bool kp_cl_builtins_before(const struct kp_cl_builtins *b, const struct kp_cl_text *text,
+                           struct kp_cl_text *out);
+
 /* --- kernels -------------------------------------------------------------------------------
  */
 

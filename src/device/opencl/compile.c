@@ -38,6 +38,7 @@ struct cl_compiler {
     struct kp_cl_lib lib;
     struct kp_cl_session s;
     struct kp_device_info info;
+    struct kp_cl_builtins builtins;
     /* Those that PoCL has not called back for (the launch failed) and might yet. */
     struct handshake *orphans;
 };
@@ -255,7 +256,18 @@ struct work {
 static kopt_status build_by_ir(struct cl_compiler *c, struct work *w, struct kp_buf *log_text,
                                kopt_error *err)
 {
-    kopt_status st = kp_cl_build_ir(&c->s, &w->text, w->job, &w->binary, log_text, err);
+    struct kp_cl_text brief;
+    size_t log_before = log_text ? log_text->len : 0;
+    kopt_status st = KOPT_EINPUT;
+    if (kp_cl_builtins_before(&c->builtins, &w->text, &brief)) {
+        st = kp_cl_build_ir(&c->s, &brief, w->job, &w->binary, log_text, err);
+        kp_cl_text_deinit(&brief);
+    }
+    if (st != KOPT_OK) {
+        if (log_text && log_text->len > log_before)
+            log_text->ptr[log_text->len = log_before] = 0;
+        st = kp_cl_build_ir(&c->s, &w->text, w->job, &w->binary, log_text, err);
+    }
     if (st != KOPT_OK || w->binary.len == 0)
         return st;
     const struct kp_str bitcode = {kp_buf_text(&w->binary), w->binary.len};
@@ -340,6 +352,7 @@ kopt_status kp_cl_compiler_open(int index, const char *arch, const struct kp_log
         kp_free(c);
         return st;
     }
+    kp_cl_builtins_open(&c->s, &c->builtins);
     *out = &c->base;
     return KOPT_OK;
 }
@@ -347,6 +360,7 @@ kopt_status kp_cl_compiler_open(int index, const char *arch, const struct kp_log
 void kp_cl_compiler_close(struct kp_compiler *base)
 {
     struct cl_compiler *c = (struct cl_compiler *)base;
+    kp_cl_builtins_close(&c->builtins);
     kp_cl_session_close(&c->s);
     kp_cl_lib_close(&c->lib);
     while (c->orphans) {
