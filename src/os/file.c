@@ -19,40 +19,78 @@ static kopt_status io_error(kopt_error *err, const char *what, const char *path)
     return kp_err(err, code, "cannot %s %s: %s", what, path, strerrordesc_np(e));
 }
 
-kopt_status kp_file_read(const char *path, struct kp_buf *out, kopt_error *err)
+/* O_NONBLOCK: a pipe without a writer must not stop us. */
+static int open_plain(const char *path, struct stat *info, const char **why)
 {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, info) != 0)
+        *why = strerrordesc_np(errno);
+    else if (S_ISDIR(info->st_mode))
+        *why = "is a folder";
+    else if (!S_ISREG(info->st_mode))
+        *why = "is not a plain file";
+    else
+        return fd;
+    if (fd >= 0)
+        (void)close(fd); /* only looked at */
+    return -1;
+}
+
+kopt_status kp_file_walk(const char *path,
+                         kopt_status (*visit)(void *user, const void *bytes, size_t n),
+                         void *user, kopt_error *err)
+{
+    char chunk[32768];
+    struct stat info;
+    const char *why = "";
     kopt_status st = KOPT_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_plain(path, &info, &why);
     if (fd < 0)
-        return io_error(err, "open", path);
-    for (;;) {
-        if (!kp_buf_reserve(out, out->len < out->max ? 1 : 0)) {
-            st = kp_buf_status(out, err);
-            goto done;
-        }
-        size_t room = out->cap - out->len - 1;
-        if (room > out->max - out->len)
-            room = out->max - out->len;
-        char over;
-        ssize_t n = room ? read(fd, out->ptr + out->len, room) : read(fd, &over, 1);
+        return kp_err(err, KOPT_EIO, "%s: %s", path, why);
+    while (st == KOPT_OK) {
+        ssize_t n = read(fd, chunk, sizeof(chunk));
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            st = io_error(err, "read", path);
-            goto done;
-        }
-        if (n > 0 && !room) {
-            st = kp_err(err, KOPT_ERANGE, "%s is larger than %zu bytes", path, out->max);
-            goto done;
-        }
-        if (n == 0)
+        if (n < 0)
+            st = kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
+        else if (n == 0)
             break;
-        out->len += (size_t)n;
-        out->ptr[out->len] = 0;
+        else
+            st = visit(user, chunk, (size_t)n);
     }
-done:
-    (void)close(fd);
+    (void)close(fd); /* only read from */
     return st;
+}
+
+static kopt_status append(void *user, const void *bytes, size_t n)
+{
+    struct kp_buf *out = user;
+    kp_buf_add(out, bytes, n);
+    return out->failed;
+}
+
+kopt_status kp_file_read(const char *path, struct kp_buf *out, kopt_error *err)
+{
+    if (out->failed != KOPT_OK)
+        return kp_buf_status(out, err);
+    kopt_status st = kp_file_walk(path, append, out, err);
+    if (st == KOPT_ENOMEM)
+        return kp_err_nomem(err);
+    if (st == KOPT_ERANGE)
+        return kp_err(err, KOPT_ERANGE, "%s: larger than %zu bytes", path, out->max);
+    return st;
+}
+
+bool kp_file_identify(const char *path, struct kp_file_id *out)
+{
+    struct stat info;
+    const char *why = "";
+    int fd = open_plain(path, &info, &why);
+    if (fd < 0)
+        return false;
+    *out = (struct kp_file_id){info.st_dev, info.st_ino};
+    (void)close(fd); /* only looked at */
+    return true;
 }
 
 static bool write_all(int fd, const char *p, size_t n)

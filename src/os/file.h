@@ -7,10 +7,26 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Append all of `path` to `out`, up to out->max. Errors: KOPT_EIO (with the system's reason; a
- * directory is one), KOPT_ERANGE (larger than max), KOPT_ENOMEM. */
+/* Hand all bytes of a plain file to `visit`, piece by piece, until it returns another status
+ * than KOPT_OK, which is then returned. Never waits: a pipe is refused.
+ * Errors: KOPT_EIO (with the system's reason; anything but a plain file is one). */
+kopt_status kp_file_walk(const char *path,
+                         kopt_status (*visit)(void *user, const void *bytes, size_t n),
+                         void *user, kopt_error *err);
+
+/* Append all of a plain file to `out`, up to out->max. Errors: as kp_file_walk(), KOPT_ERANGE
+ * (larger than max), KOPT_ENOMEM. */
 kopt_status kp_file_read(const char *path, struct kp_buf *out, kopt_error *err);
+
+/* What tells two files apart, whatever they are called. */
+struct kp_file_id {
+    uint64_t device;
+    uint64_t inode;
+};
+/* True for a plain file that can be read. */
+bool kp_file_identify(const char *path, struct kp_file_id *out);
 
 /* Write to a temporary name beside it, sync, rename: readers see the old or the new content.
  * Errors: KOPT_EIO, KOPT_EFULL. */

@@ -3,17 +3,14 @@
  * meaning: results under other hashes are then no longer found. Layer: space. */
 #include "base/hash.h"
 #include "base/alloc.h"
+#include "os/file.h"
 #include "space/hash_impl.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static const char version[] = "kopt kernel 1";
+static const char version[] = "kopt kernel 2";
 
 static void add_number(struct kp_sha256 *h, int64_t v)
 {
@@ -27,7 +24,7 @@ static void add_number(struct kp_sha256 *h, int64_t v)
 struct walk {
     struct kp_sha256 *h;
     const struct kp_kernel *k;
-    struct kp_buf text;
+    struct kp_buf text; /* of one expression; its failure stays */
 };
 
 /* Names, not slots: those move when a parameter is added. */
@@ -64,7 +61,7 @@ static void write_expr(struct walk *w, const struct kp_expr *e)
 
 static void add_expr(struct walk *w, const struct kp_expr *e)
 {
-    kp_buf_clear(&w->text);
+    w->text.len = 0; /* kp_buf_clear() would forget a failure */
     if (e)
         write_expr(w, e);
     kp_sha256_add_field(w->h, kp_buf_text(&w->text), w->text.len);
@@ -78,18 +75,10 @@ static void add_triple(struct walk *w, const struct kp_expr *const e[3])
 
 /* ---- files ---- */
 
-static kopt_status add_content(struct kp_sha256 *h, int fd, const char *path, kopt_error *err)
+static kopt_status add_chunk(void *user, const void *bytes, size_t n)
 {
-    char chunk[16384];
-    struct stat info;
-    ssize_t n = -1;
-    if (fstat(fd, &info) == 0) {
-        if (!S_ISREG(info.st_mode))
-            return kp_err(err, KOPT_EIO, "%s: is not a plain file", path);
-        while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-            kp_sha256_add(h, chunk, (size_t)n);
-    }
-    return n == 0 ? KOPT_OK : kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
+    kp_sha256_add(user, bytes, n);
+    return KOPT_OK;
 }
 
 /* A file of data may be of any size: it is read through, not held. */
@@ -100,11 +89,7 @@ static kopt_status add_file(struct kp_sha256 *h, const char *beside, const char 
     if (!path)
         return kp_err_nomem(err);
     kp_sha256_add_text(h, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    kopt_status st = fd < 0 ? kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno))
-                            : add_content(h, fd, path, err);
-    if (fd >= 0)
-        (void)close(fd); /* only read from */
+    kopt_status st = kp_file_walk(path, add_chunk, h, err);
     kp_sha256_add_text(h, "end of file");
     kp_free(path);
     return st;
@@ -133,13 +118,11 @@ static kopt_status add_args(struct walk *w, kopt_error *err)
     return KOPT_OK;
 }
 
-static kopt_status add_checks(struct walk *w, kopt_error *err)
+static kopt_status add_checks(struct walk *w, struct kp_hash_files *files, kopt_error *err)
 {
-    for (size_t i = 0; i < w->k->n_checks; i++) {
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; st == KOPT_OK && i < w->k->n_checks; i++) {
         const struct kp_check_decl *c = &w->k->checks[i];
-        const char *file = c->kind == KP_CHECK_C      ? c->path
-                           : c->kind == KP_CHECK_FILE ? c->name
-                                                      : NULL;
         add_number(w->h, (int64_t)c->arg);
         add_number(w->h, c->kind);
         kp_sha256_add_text(w->h, c->name);
@@ -147,11 +130,12 @@ static kopt_status add_checks(struct walk *w, kopt_error *err)
         add_expr(w, c->fill_a);
         add_expr(w, c->rtol);
         add_expr(w, c->atol);
-        kopt_status st = file ? add_file(w->h, w->k->path, file, err) : KOPT_OK;
-        if (st != KOPT_OK)
-            return st;
+        if (c->kind == KP_CHECK_C)
+            st = kp_hash_reference(files, c->path);
+        else if (c->kind == KP_CHECK_FILE)
+            st = add_file(w->h, w->k->path, c->name, err);
     }
-    return KOPT_OK;
+    return st;
 }
 
 static void add_launch(struct walk *w)
@@ -186,21 +170,23 @@ kopt_status kp_kernel_hash(const struct kp_kernel *k, char *out, kopt_error *err
     kopt_status st = kp_sha256_new(&w.h, err);
     if (st != KOPT_OK)
         return st;
+    struct kp_hash_files files = {.h = w.h, .k = k, .err = err};
     kp_sha256_add_text(w.h, version);
     add_launch(&w);
     add_number(w.h, (int64_t)k->n_args);
     st = add_args(&w, err);
     add_number(w.h, (int64_t)k->n_checks);
     if (st == KOPT_OK)
-        st = add_checks(&w, err);
+        st = add_checks(&w, &files, err);
     if (st == KOPT_OK)
-        st = kp_hash_source(w.h, k, err);
+        st = kp_hash_source(&files);
     if (st == KOPT_OK)
         st = kp_buf_status(&w.text, err);
     if (st == KOPT_OK)
         kp_sha256_finish(w.h, out);
     else
         kp_sha256_free(w.h);
+    kp_hash_files_deinit(&files);
     kp_buf_deinit(&w.text);
     return st;
 }

@@ -3,52 +3,69 @@
  * it twice, or each other, ends. What stands under #if is taken in as well: too much is hashed
  * rather than too little. Layer: space. */
 #include "base/alloc.h"
+#include "os/file.h"
 #include "space/hash_impl.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-struct seen {
-    dev_t dev;
-    ino_t ino;
+/* Where a text was read from, up to the first file. */
+struct place {
+    const char *path;
+    const struct place *parent;
+    int depth;
 };
-
-struct include_walk {
-    struct kp_sha256 *h;
-    const struct kp_kernel *k;
-    struct seen seen[KP_HASH_FILES_MAX];
-    size_t n_seen;
-    size_t bytes;
-    kopt_error *err;
-};
-
-static kopt_status walk_text(struct include_walk *w, struct kp_str text, const char *path);
-
-/* ---- the text of one file ---- */
-
-/* What is between `#pragma kopt` lines. */
-static void add_without_pragmas(struct kp_sha256 *h, struct kp_str text)
-{
-    struct kp_pragma_scan scan = {0};
-    struct kp_pragma p;
-    size_t from = 0;
-    while (kp_pragma_next(text, &scan, &p)) {
-        kp_sha256_add(h, text.ptr + from, p.start - from);
-        from = p.next;
-    }
-    kp_sha256_add(h, text.ptr + from, text.len - from);
-    kp_sha256_add_text(h, "end of file"); /* one text must not run into the next */
-}
-
-/* ---- include lines ---- */
 
 struct include {
     struct kp_str name;
     bool quoted; /* "name", else <name> */
 };
+
+void kp_hash_files_deinit(struct kp_hash_files *f)
+{
+    kp_map_deinit(&f->seen);
+}
+
+/* ---- the flags ---- */
+
+/* Behind the option's name when the flag is that option: "" when its value is the next flag. */
+static const char *option_value(const char *flag, const char *name, bool glued)
+{
+    size_t n = strlen(name);
+    if (strncmp(flag, name, n) != 0)
+        return NULL;
+    if (flag[n] == '=' || flag[n] == ' ') {
+        const char *value = flag + n + 1;
+        return value + strspn(value, " ");
+    }
+    return glued || flag[n] == 0 ? flag + n : NULL;
+}
+
+bool kp_path_flag_next(const struct kp_kernel *k, size_t *i, struct kp_path_flag *out)
+{
+    static const struct {
+        const char *name;
+        bool glued; /* "-Ifolder" */
+        bool is_file;
+    } options[] = {{"-I", true, false},
+                   {"--include-path", false, false},
+                   {"-include", false, true},
+                   {"--pre-include", false, true}};
+    while (*i < k->n_flags) {
+        const char *flag = k->flags[(*i)++];
+        for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++) {
+            const char *value = option_value(flag, options[o].name, options[o].glued);
+            if (value && !value[0] && *i < k->n_flags)
+                value = k->flags[(*i)++];
+            if (!value || !value[0])
+                continue;
+            *out = (struct kp_path_flag){options[o].is_file, value};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- include lines ---- */
 
 static struct kp_str skip_blanks(struct kp_str s)
 {
@@ -77,146 +94,170 @@ static bool match_include(struct kp_str line, struct include *out)
     return out->name.len > 0 && out->name.len < body.len;
 }
 
-/* A plain file that was not seen yet: its descriptor, else -1. */
-static int open_file(struct include_walk *w, const char *path, bool *known)
+/* ---- files ---- */
+
+static kopt_status walk_text(struct kp_hash_files *f, struct kp_str text,
+                             const struct place *at);
+
+/* What is between `#pragma kopt` lines. */
+static void add_without_pragmas(struct kp_sha256 *h, struct kp_str text)
 {
-    struct stat info;
-    *known = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return -1;
-    bool plain = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-    for (size_t i = 0; plain && i < w->n_seen; i++)
-        *known |= w->seen[i].dev == info.st_dev && w->seen[i].ino == info.st_ino;
-    if (plain && !*known && w->n_seen < KP_HASH_FILES_MAX) {
-        w->seen[w->n_seen++] = (struct seen){info.st_dev, info.st_ino};
-        return fd;
+    struct kp_pragma_scan scan = {0};
+    struct kp_pragma p;
+    size_t from = 0;
+    while (kp_pragma_next(text, &scan, &p)) {
+        kp_sha256_add(h, text.ptr + from, p.start - from);
+        from = p.next;
     }
-    if (plain && !*known)
-        w->n_seen = KP_HASH_FILES_MAX + 1; /* over the limit */
-    (void)close(fd);                       /* nothing was written */
-    return -1;
+    kp_sha256_add(h, text.ptr + from, text.len - from);
+    kp_sha256_add_text(h, "end of file"); /* one text must not run into the next */
 }
 
-static kopt_status read_fd(struct include_walk *w, int fd, const char *path, struct kp_buf *out)
+/* *added: the file was not seen yet. */
+static kopt_status note(struct kp_hash_files *f, const struct kp_file_id *id, bool *added)
 {
-    char chunk[16384];
-    for (;;) {
-        ssize_t n = read(fd, chunk, sizeof(chunk));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return kp_err(w->err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-        if (n == 0)
-            return kp_buf_status(out, w->err);
-        w->bytes += (size_t)n;
-        if (w->bytes > KP_HASH_BYTES_MAX)
-            return kp_err(w->err, KOPT_ERANGE, "%s: the source includes more than %d MiB",
-                          w->k->path, KP_HASH_BYTES_MAX >> 20);
-        kp_buf_add(out, chunk, (size_t)n);
-    }
+    *added = false;
+    if (!kp_map_put(&f->seen, id, sizeof(*id), added))
+        return kp_err_nomem(f->err);
+    f->n += *added;
+    return f->n > KP_HASH_FILES_MAX
+               ? kp_err(f->err, KOPT_ERANGE, "%s: the source includes more than %d files",
+                        f->k->path, KP_HASH_FILES_MAX)
+               : KOPT_OK;
 }
 
-/* Take the file in if it is there. */
-/* NOLINTNEXTLINE(misc-no-recursion): each file once, at most KP_HASH_FILES_MAX */
-static kopt_status try_path(struct include_walk *w, char *path, bool *found)
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_HASH_DEPTH_MAX levels */
+static kopt_status take_in(struct kp_hash_files *f, const struct place *at)
 {
-    struct kp_buf text = KP_BUF_INIT(KP_HASH_BYTES_MAX);
-    *found = false;
-    if (!path)
-        return kp_err_nomem(w->err);
-    kopt_status st = KOPT_OK;
-    int fd = open_file(w, path, found);
-    if (w->n_seen > KP_HASH_FILES_MAX)
-        st = kp_err(w->err, KOPT_ERANGE, "%s: the source includes more than %d files",
-                    w->k->path, KP_HASH_FILES_MAX);
-    if (fd >= 0) {
-        *found = true;
-        st = read_fd(w, fd, path, &text);
-        (void)close(fd); /* only read from */
-        if (st == KOPT_OK)
-            st = walk_text(w, (struct kp_str){kp_buf_text(&text), text.len}, path);
-    }
+    struct kp_buf text = KP_BUF_INIT(KP_HASH_BYTES_MAX - f->bytes);
+    if (at->depth > KP_HASH_DEPTH_MAX)
+        return kp_err(f->err, KOPT_ERANGE, "%s: files include each other %d times deep",
+                      f->k->path, KP_HASH_DEPTH_MAX);
+    kopt_status st = kp_file_read(at->path, &text, f->err);
+    if (st == KOPT_ERANGE)
+        st = kp_err(f->err, KOPT_ERANGE, "%s: the source includes more than %d MiB", f->k->path,
+                    KP_HASH_BYTES_MAX >> 20);
+    f->bytes += text.len;
+    if (st == KOPT_OK)
+        st = walk_text(f, (struct kp_str){kp_buf_text(&text), text.len}, at);
     kp_buf_deinit(&text);
+    return st;
+}
+
+/* Takes `path`, NULL when there was no memory for it. The file is taken in if it is there. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_HASH_DEPTH_MAX levels */
+static kopt_status try_path(struct kp_hash_files *f, char *path, const struct place *from,
+                            bool *found)
+{
+    struct kp_file_id id;
+    bool added = false;
+    kopt_status st = path ? KOPT_OK : kp_err_nomem(f->err);
+    *found = st == KOPT_OK && kp_file_identify(path, &id);
+    if (*found) {
+        const struct place at = {path, from, from->depth + 1};
+        st = note(f, &id, &added);
+        if (st == KOPT_OK && added)
+            st = take_in(f, &at);
+    }
     kp_free(path);
     return st;
 }
 
-/* Folder of the n-th -I option ("-Ifolder" or "-I folder"), NULL when there are fewer. */
-static const char *include_folder(const struct kp_kernel *k, size_t n)
+/* A name of a folder of the search path, which counts from the kernel's folder. */
+static char *path_in_folder(const struct kp_kernel *k, const char *folder, const char *name)
 {
-    for (size_t i = 0; i < k->n_flags; i++) {
-        const char *folder = NULL;
-        if (strncmp(k->flags[i], "-I", 2) != 0)
-            continue;
-        if (k->flags[i][2])
-            folder = k->flags[i] + 2;
-        else if (i + 1 < k->n_flags)
-            folder = k->flags[++i];
-        if (folder && n-- == 0)
-            return folder;
-    }
-    return NULL;
-}
-
-/* Compilers take a -I folder from the working folder, people mean the kernel's: both are tried.
- */
-static char *path_in_folder(const struct kp_kernel *k, const char *folder, const char *name,
-                            bool beside_kernel)
-{
-    struct kp_buf joined = KP_BUF_INIT(1 << 16);
-    kp_buf_addf(&joined, "%s/%s", folder, name);
-    char *path = NULL;
-    if (joined.failed == KOPT_OK)
-        path = kp_text_path(beside_kernel ? k->source_path : "", kp_buf_text(&joined));
-    kp_buf_deinit(&joined);
+    char *joined = kp_path_join(folder, name);
+    char *path = joined ? kp_text_path(k->source_path, joined) : NULL;
+    kp_free(joined);
     return path;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): each file once, at most KP_HASH_FILES_MAX */
-static kopt_status follow(struct include_walk *w, const struct include *inc, const char *from)
+/* The kernel's folder comes before those of the flags in both back ends. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_HASH_DEPTH_MAX levels */
+static kopt_status search_folders(struct kp_hash_files *f, const char *name,
+                                  const struct place *from, bool *found)
+{
+    struct kp_path_flag flag;
+    size_t i = 0;
+    kopt_status st = try_path(f, kp_text_path(f->k->source_path, name), from, found);
+    while (st == KOPT_OK && !*found && kp_path_flag_next(f->k, &i, &flag)) {
+        if (!flag.is_file)
+            st = try_path(f, path_in_folder(f->k, flag.path, name), from, found);
+    }
+    return st;
+}
+
+/* "name" is looked for beside the including file, <name> is not. The folders of the files that
+ * include that one come last: some compilers look there, too. */
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_HASH_DEPTH_MAX levels */
+static kopt_status follow(struct kp_hash_files *f, const struct include *inc,
+                          const struct place *from)
 {
     bool found = false;
     kopt_status st = KOPT_OK;
     char *name = kp_strndup(inc->name.ptr, inc->name.len);
     if (!name)
-        return kp_err_nomem(w->err);
-    kp_sha256_add_text(w->h, name);
+        return kp_err_nomem(f->err);
+    kp_sha256_add_text(f->h, name);
     if (inc->quoted || name[0] == '/')
-        st = try_path(w, kp_text_path(from, name), &found);
-    for (size_t i = 0; st == KOPT_OK && !found && include_folder(w->k, i / 2); i++)
-        st = try_path(w, path_in_folder(w->k, include_folder(w->k, i / 2), name, i % 2 == 0),
-                      &found);
+        st = try_path(f, kp_text_path(from->path, name), from, &found);
+    if (st == KOPT_OK && !found)
+        st = search_folders(f, name, from, &found);
+    const struct place *p = inc->quoted ? from->parent : NULL;
+    for (; st == KOPT_OK && !found && p; p = p->parent)
+        st = try_path(f, kp_text_path(p->path, name), from, &found);
     kp_free(name);
     return st;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): each file once, at most KP_HASH_FILES_MAX */
-static kopt_status walk_text(struct include_walk *w, struct kp_str text, const char *path)
+/* NOLINTNEXTLINE(misc-no-recursion): at most KP_HASH_DEPTH_MAX levels */
+static kopt_status walk_text(struct kp_hash_files *f, struct kp_str text,
+                             const struct place *at)
 {
-    add_without_pragmas(w->h, text);
+    add_without_pragmas(f->h, text);
     struct kp_str rest = text;
     kopt_status st = KOPT_OK;
     while (st == KOPT_OK && rest.len > 0) {
         struct include inc;
         struct kp_str line = kp_str_cut(rest, '\n', &rest);
         if (match_include(line, &inc))
-            st = follow(w, &inc, path);
+            st = follow(f, &inc, at);
     }
     return st;
 }
 
-kopt_status kp_hash_source(struct kp_sha256 *h, const struct kp_kernel *k, kopt_error *err)
+kopt_status kp_hash_source(struct kp_hash_files *f)
 {
-    struct include_walk *w = kp_calloc(1, sizeof(*w));
+    const struct place at = {.path = f->k->source_path};
+    struct kp_path_flag flag;
+    struct kp_file_id id;
     bool known = false;
-    if (!w)
-        return kp_err_nomem(err);
-    *w = (struct include_walk){.h = h, .k = k, .err = err};
-    int fd = open_file(w, k->source_path, &known); /* it may include itself */
-    if (fd >= 0)
-        (void)close(fd); /* only looked at */
-    kopt_status st = walk_text(w, k->source, k->source_path);
-    kp_free(w);
+    size_t i = 0;
+    kopt_status st = KOPT_OK;
+    if (kp_file_identify(at.path, &id)) /* it may include itself */
+        st = note(f, &id, &known);
+    if (st == KOPT_OK)
+        st = walk_text(f, f->k->source, &at);
+    while (st == KOPT_OK && kp_path_flag_next(f->k, &i, &flag)) {
+        if (flag.is_file)
+            st = try_path(f, kp_text_path(at.path, flag.path), &at, &known);
+    }
+    return st;
+}
+
+kopt_status kp_hash_reference(struct kp_hash_files *f, const char *name)
+{
+    char *path = kp_text_path(f->k->path, name);
+    struct kp_file_id id;
+    bool added = false;
+    if (!path)
+        return kp_err_nomem(f->err);
+    const struct place at = {.path = path};
+    kp_sha256_add_text(f->h, name);
+    bool there = kp_file_identify(path, &id);
+    kopt_status st = there ? note(f, &id, &added) : KOPT_OK;
+    if (st == KOPT_OK && (added || !there)) /* reading tells why it is not there */
+        st = take_in(f, &at);
+    kp_free(path);
     return st;
 }

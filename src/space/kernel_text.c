@@ -1,51 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Files, and the `#pragma kopt` lines of a source. Layer: space. */
 #include "base/alloc.h"
+#include "os/file.h"
 #include "space/kernel_impl.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static kopt_status read_fd(int fd, const char *path, struct kp_buf *out, kopt_error *err)
-{
-    char chunk[32768];
-    for (;;) {
-        ssize_t n = read(fd, chunk, sizeof(chunk));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-        if (n == 0)
-            return KOPT_OK;
-        kp_buf_add(out, chunk, (size_t)n);
-        if (out->failed == KOPT_ERANGE)
-            return kp_err(err, KOPT_EINPUT, "%s: larger than %zu MiB", path, out->max >> 20);
-        if (out->failed != KOPT_OK)
-            return kp_err_nomem(err);
-    }
-}
 
 kopt_status kp_text_read(const char *path, struct kp_buf *out, kopt_error *err)
 {
-    struct stat info;
-    /* O_NONBLOCK: a pipe without a writer must not stop us. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-    kopt_status st = KOPT_OK;
-    if (fstat(fd, &info) != 0)
-        st = kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-    else if (S_ISDIR(info.st_mode))
-        st = kp_err(err, KOPT_EIO, "%s: is a folder", path);
-    else if (!S_ISREG(info.st_mode))
-        st = kp_err(err, KOPT_EIO, "%s: is not a plain file", path);
-    else
-        st = read_fd(fd, path, out, err);
-    (void)close(fd); /* only read from */
+    kopt_status st = kp_file_read(path, out, err);
+    if (st == KOPT_ERANGE)
+        st = kp_err(err, KOPT_EINPUT, "%s: larger than %zu MiB", path, out->max >> 20);
     if (st == KOPT_OK && out->len == 0)
         st = kp_err(err, KOPT_EINPUT, "%s: the file is empty", path);
     if (st == KOPT_OK && memchr(out->ptr, 0, out->len))
