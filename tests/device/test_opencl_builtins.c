@@ -149,6 +149,34 @@ static void errors_are_those_of_the_whole(void **state)
     kp_compiler_close(c);
 }
 
+static void a_tuned_value_cannot_be_undone(void **state)
+{
+    (void)state;
+    static const char *const macros[] = {"UNROLL=4"};
+    static const char *const sources[] = {
+        "#define UNROLL 1\nkernel void k(global int *a) { a[0] = UNROLL; }\n",
+        "#ifndef UNROLL\n#define UNROLL 1\n#endif\n"
+        "kernel void k(global int *a) { a[0] = UNROLL; }\n"};
+    struct kp_compiler *c = NULL;
+    kopt_error err;
+    assert_int_equal(kp_compiler_open(KP_BACKEND_OPENCL, 0, NULL, NULL, &c, &err), KOPT_OK);
+    for (int i = 0; i < 2; i++) {
+        struct kp_buf image = KP_BUF_INIT(IR_MAX);
+        const struct kp_compile_job job = {.source = kp_str_from(sources[i]),
+                                           .path = "user.cl",
+                                           .entry = "k",
+                                           .macros = macros,
+                                           .n_macros = 1};
+        assert_int_equal(kp_compile(c, &job, &image, NULL, &err), i ? KOPT_OK : KOPT_EINPUT);
+        if (!i) {
+            assert_int_equal(err.line, 1);
+            assert_non_null(strstr(err.message, "UNROLL is defined again"));
+        }
+        kp_buf_deinit(&image);
+    }
+    kp_compiler_close(c);
+}
+
 int main(void)
 {
     kopt_error err;
@@ -167,6 +195,7 @@ int main(void)
         cmocka_unit_test(what_could_differ_is_left_as_it_is),
         cmocka_unit_test(messages_name_the_same_lines),
         cmocka_unit_test(errors_are_those_of_the_whole),
+        cmocka_unit_test(a_tuned_value_cannot_be_undone),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     kp_cl_builtins_close(&B);

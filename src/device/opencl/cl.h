@@ -157,6 +157,11 @@ void kp_cl_log_clean(struct kp_str log, const char *path, int lead_lines, struct
 kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
                             kopt_error *err);
 
+/* The first warning that a macro of the job's is defined anew, as an error: the value would not
+ * be the one being tuned. KOPT_OK where there is none, else KOPT_EINPUT. */
+kopt_status kp_cl_log_redefined(struct kp_str log, const struct kp_compile_job *job,
+                                kopt_error *err);
+
 /* Build in the text's folder. `job` (for messages) and `log_text` may be NULL.
  * Errors: KOPT_EINPUT, KOPT_EIO (the folder), KOPT_EDEVICE, KOPT_ENOMEM. */
 kopt_status kp_cl_build(struct kp_cl_session *s, const struct kp_cl_text *text,

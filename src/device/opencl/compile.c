@@ -16,6 +16,7 @@
 
 enum {
     BINARY_MAX = 64 << 20,
+    LOG_MAX = 4 << 20,
     POLL_MS = 20,
     /* PoCL compiles a launch apart that has at least so many work-items in a dimension
      * (grid_width_specialization_limit, USHRT_MAX in every version that has it). */
@@ -253,20 +254,18 @@ struct work {
 
 /* The front end alone, then what it made as a program. w->program stays NULL where that is not
  * to be had; whatever is wrong with the source is found by building it then. */
-static kopt_status build_by_ir(struct cl_compiler *c, struct work *w, struct kp_buf *log_text,
+static kopt_status build_by_ir(struct cl_compiler *c, struct work *w, struct kp_buf *log,
                                kopt_error *err)
 {
     struct kp_cl_text brief;
-    size_t log_before = log_text ? log_text->len : 0;
     kopt_status st = KOPT_EINPUT;
     if (kp_cl_builtins_before(&c->builtins, &w->text, &brief)) {
-        st = kp_cl_build_ir(&c->s, &brief, w->job, &w->binary, log_text, err);
+        st = kp_cl_build_ir(&c->s, &brief, w->job, &w->binary, log, err);
         kp_cl_text_deinit(&brief);
     }
     if (st != KOPT_OK) {
-        if (log_text && log_text->len > log_before)
-            log_text->ptr[log_text->len = log_before] = 0;
-        st = kp_cl_build_ir(&c->s, &w->text, w->job, &w->binary, log_text, err);
+        kp_buf_clear(log);
+        st = kp_cl_build_ir(&c->s, &w->text, w->job, &w->binary, log, err);
     }
     if (st != KOPT_OK || w->binary.len == 0)
         return st;
@@ -310,18 +309,24 @@ kopt_status kp_cl_compile(struct kp_compiler *base, const struct kp_compile_job 
 {
     struct cl_compiler *c = (struct cl_compiler *)base;
     struct work w = {.job = job, .binary = KP_BUF_INIT(BINARY_MAX)};
+    struct kp_buf log = KP_BUF_INIT(LOG_MAX);
     size_t before = image->len;
     kopt_status st = kp_cl_text_make(job, c->s.pocl, &w.text, err);
     if (st != KOPT_OK)
         return st;
     if (c->s.pocl)
-        st = build_by_ir(c, &w, log_text, err);
+        st = build_by_ir(c, &w, &log, err);
     if (st == KOPT_OK && !w.program)
-        st = kp_cl_build(&c->s, &w.text, job, &w.program, log_text, err);
-    if (st == KOPT_OK) {
+        st = kp_cl_build(&c->s, &w.text, job, &w.program, &log, err);
+    if (st == KOPT_OK)
+        st = kp_cl_log_redefined((struct kp_str){kp_buf_text(&log), log.len}, job, err);
+    if (st == KOPT_OK)
         st = finish(c, &w, image, err);
+    if (w.program)
         (void)c->s.cl->clReleaseProgram(w.program);
-    }
+    if (log_text)
+        kp_buf_add(log_text, log.ptr, log.len);
+    kp_buf_deinit(&log);
     kp_buf_deinit(&w.binary);
     kp_cl_text_deinit(&w.text);
     if (st != KOPT_OK)

@@ -93,17 +93,17 @@ static bool read_place(struct kp_str s, struct place *out)
            out->column <= INT32_MAX;
 }
 
-/* "error: file:3:5: text" (PoCL) or "file:3:5: error: text" (everybody else). The text is what
- * is left when there is no place. */
-static bool read_error(struct kp_str line, struct place *place, struct kp_str *text,
-                       bool *has_place)
+/* With the kind "error: ": "error: file:3:5: text" (PoCL) or "file:3:5: error: text" (everybody
+ * else). The text is what is left when there is no place. */
+static bool read_line(struct kp_str line, const char *kind, struct place *place,
+                      struct kp_str *text, bool *has_place)
 {
-    static const char error_mark[] = "error: ";
-    const char *mark = memmem(line.ptr, line.len, error_mark, sizeof(error_mark) - 1);
+    size_t kind_len = strlen(kind);
+    const char *mark = memmem(line.ptr, line.len, kind, kind_len);
     if (!mark)
         return false;
     const char *end = line.ptr + line.len;
-    *text = (struct kp_str){mark + sizeof(error_mark) - 1, 0};
+    *text = (struct kp_str){mark + kind_len, 0};
     text->len = (size_t)(end - text->ptr);
     if (mark != line.ptr) {
         struct kp_str before =
@@ -153,6 +153,18 @@ static int character_column(struct kp_str line, int64_t column)
     return line.len ? n : (int)column;
 }
 
+static void set_place(const struct place *place, const struct kp_compile_job *job,
+                      kopt_error *err)
+{
+    char file[256];
+    struct kp_str excerpt = {"", 0};
+    (void)snprintf(file, sizeof(file), "%.*s", KP_STR_FMT(place->file));
+    if (job && kp_str_is(place->file, job->path ? job->path : "source"))
+        excerpt = source_line(job->source, place->line);
+    kp_err_at(err, file, (int)place->line, character_column(excerpt, place->column),
+              excerpt.ptr, (int)excerpt.len);
+}
+
 kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
                             kopt_error *err)
 {
@@ -166,22 +178,59 @@ kopt_status kp_cl_log_error(struct kp_str log, const struct kp_compile_job *job,
         bool has_place = false;
         if (!first.len)
             first = line;
-        if (!read_error(line, &place, &text, &has_place))
+        if (!read_line(line, "error: ", &place, &text, &has_place))
             continue;
         (void)kp_err(err, KOPT_EINPUT, "%.*s", KP_STR_FMT(text));
-        if (!has_place)
-            return KOPT_EINPUT;
-        char file[256];
-        (void)snprintf(file, sizeof(file), "%.*s", KP_STR_FMT(place.file));
-        struct kp_str excerpt = {"", 0};
-        if (job && kp_str_is(place.file, path))
-            excerpt = source_line(job->source, place.line);
-        kp_err_at(err, file, (int)place.line, character_column(excerpt, place.column),
-                  excerpt.ptr, (int)excerpt.len);
+        if (has_place)
+            set_place(&place, job, err);
         return KOPT_EINPUT;
     }
     if (first.len)
         return kp_err(err, KOPT_EINPUT, "%s does not compile: %.*s", path, KP_STR_FMT(first));
     return kp_err(err, KOPT_EINPUT, "%s does not compile, and the compiler gives no reason",
                   path);
+}
+
+/* Is `name` the name of one of the job's macros ("BM=64")? */
+static bool is_macro(struct kp_str name, const struct kp_compile_job *job)
+{
+    for (size_t i = 0; i < job->n_macros && name.len; i++) {
+        const char *m = job->macros[i];
+        if (strncmp(m, name.ptr, name.len) == 0 &&
+            (m[name.len] == 0 || m[name.len] == '=' || m[name.len] == '('))
+            return true;
+    }
+    return false;
+}
+
+/* The NAME of "'NAME' macro redefined", which all compilers made from Clang say. */
+static struct kp_str redefined_name(struct kp_str line)
+{
+    static const char mark[] = "' macro redefined";
+    const char *end = memmem(line.ptr, line.len, mark, sizeof(mark) - 1);
+    const char *quote = end ? memrchr(line.ptr, '\'', (size_t)(end - line.ptr)) : NULL;
+    return quote ? (struct kp_str){quote + 1, (size_t)(end - quote) - 1}
+                 : (struct kp_str){"", 0};
+}
+
+kopt_status kp_cl_log_redefined(struct kp_str log, const struct kp_compile_job *job,
+                                kopt_error *err)
+{
+    while (log.len) {
+        struct kp_str line = kp_str_trim(kp_str_cut(log, '\n', &log));
+        struct kp_str name = redefined_name(line);
+        struct place place = {0};
+        struct kp_str text;
+        bool has_place = false;
+        if (!is_macro(name, job))
+            continue;
+        (void)kp_err(err, KOPT_EINPUT,
+                     "macro %.*s is defined again here, which undoes the value being tuned",
+                     KP_STR_FMT(name));
+        if (read_line(line, "warning: ", &place, &text, &has_place) && has_place)
+            set_place(&place, job, err);
+        kp_err_hint(err, "put #ifndef %.*s and #endif around that line", KP_STR_FMT(name));
+        return KOPT_EINPUT;
+    }
+    return KOPT_OK;
 }

@@ -167,6 +167,33 @@ static void the_first_error_is_found_in_every_compilers_log(void **state)
     expect_error("x.cl:99999999999:1: error: far\n", "", 0, 0, "far");
 }
 
+static void a_macro_that_is_defined_anew_is_an_error(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        int line; /* 0 = fine */
+    } cases[] = {
+        {"warning: my dir/k.cl:3:9: 'BM' macro redefined\n", 3}, /* PoCL */
+        {"my dir/k.cl:2:9: warning: 'BN' macro redefined [-Wmacro-redefined]\n#define BN 3\n",
+         2},
+        {"warning: my dir/k.cl:3:9: 'B' macro redefined\n", 0}, /* not a macro of the job's */
+        {"warning: my dir/k.cl:3:9: 'BM2' macro redefined\nwarning: unused 'BM'\n", 0},
+        {"", 0},
+    };
+    const char *macros[] = {"BM=64", "BN"};
+    const struct kp_compile_job job = {
+        .source = kp_str_from(SOURCE), .path = "my dir/k.cl", .macros = macros, .n_macros = 2};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        kopt_error err = {0};
+        kopt_status st = kp_cl_log_redefined(kp_str_from(cases[i].log), &job, &err);
+        assert_int_equal(st, cases[i].line ? KOPT_EINPUT : KOPT_OK);
+        assert_int_equal(err.line, cases[i].line);
+        if (cases[i].line)
+            assert_non_null(strstr(err.message, "undoes the value being tuned"));
+    }
+}
+
 static void made_up_names_are_put_right(void **state)
 {
     (void)state;
@@ -273,6 +300,7 @@ int main(void)
         cmocka_unit_test(the_folder_is_absolute_and_there),
         cmocka_unit_test(every_failing_allocation_is_clean),
         cmocka_unit_test(the_first_error_is_found_in_every_compilers_log),
+        cmocka_unit_test(a_macro_that_is_defined_anew_is_an_error),
         cmocka_unit_test(made_up_names_are_put_right),
         cmocka_unit_test(codes_have_their_names),
         cmocka_unit_test(images_come_back_as_they_were),
