@@ -31,6 +31,9 @@ size_t kp_elem_bytes(enum kp_elem e);
 const char *kp_elem_name(enum kp_elem e); /* "f32" */
 bool kp_elem_is_float(enum kp_elem e);
 
+/* What a kernel may have, and everybody who handles its data reckons with. */
+enum { KP_ARGS_MAX = 256, KP_CHECKS_MAX = 64 };
+
 enum kp_arg_kind { KP_ARG_SCALAR, KP_ARG_BUFFER, KP_ARG_LOCAL };
 enum kp_arg_dir { KP_DIR_IN, KP_DIR_OUT, KP_DIR_INOUT };
 enum kp_fill {

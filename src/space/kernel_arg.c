@@ -195,11 +195,13 @@ kopt_status kp_directive_arg(struct kp_line *l)
 {
     do {
         struct kp_arg a;
+        if (l->b->args.n == KP_ARGS_MAX)
+            return kp_piece_fail(l->b, &l->whole, kp_line_peek(l).pos, "more than %d arguments",
+                                 KP_ARGS_MAX);
         kopt_status st = read_arg(l, &a);
-        struct kp_arg *place = st == KOPT_OK
-                                   ? kp_vec_push(l->b, &l->b->args, sizeof(a),
-                                                 KP_KERNEL_ITEMS_MAX, "arguments", &st)
-                                   : NULL;
+        struct kp_arg *place = st == KOPT_OK ? kp_vec_push(l->b, &l->b->args, sizeof(a),
+                                                           KP_ARGS_MAX, "arguments", &st)
+                                             : NULL;
         if (!place)
             return st;
         *place = a;
@@ -327,6 +329,9 @@ static bool has_reference(struct kp_builder *b, const char *name)
 kopt_status kp_directive_check(struct kp_line *l)
 {
     struct kp_check_decl c = {.line = kp_line_number(l)};
+    if (l->b->checks.n == KP_CHECKS_MAX)
+        return kp_piece_fail(l->b, &l->whole, kp_line_peek(l).pos, "more than %d checks",
+                             KP_CHECKS_MAX);
     kopt_status st = checked_arg(l, &c.arg);
     if (st != KOPT_OK)
         return st;
@@ -341,10 +346,9 @@ kopt_status kp_directive_check(struct kp_line *l)
     }
     if (st == KOPT_OK)
         st = check_tolerances(l, &c, ((const struct kp_arg *)l->b->args.items)[c.arg].elem);
-    struct kp_check_decl *place =
-        st == KOPT_OK
-            ? kp_vec_push(l->b, &l->b->checks, sizeof(c), KP_KERNEL_ITEMS_MAX, "checks", &st)
-            : NULL;
+    struct kp_check_decl *place = st == KOPT_OK ? kp_vec_push(l->b, &l->b->checks, sizeof(c),
+                                                              KP_CHECKS_MAX, "checks", &st)
+                                                : NULL;
     if (place)
         *place = c;
     return st;
