@@ -203,6 +203,17 @@ kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state
     return code == KOPT_OK ? st->ops->run_end(st, run, state, summary, err) : code;
 }
 
+kopt_status kp_store_batch_begin(struct kp_store *st, kopt_error *err)
+{
+    kopt_status code = kp_store_may_write(st, err);
+    return code == KOPT_OK ? st->ops->batch_begin(st, err) : code;
+}
+
+kopt_status kp_store_batch_end(struct kp_store *st, bool keep, kopt_error *err)
+{
+    return st->ops->batch_end(st, keep, err);
+}
+
 /* NOLINTNEXTLINE(readability-function-size): seven parameters, each of them plain */
 kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
                            const char *config, bool race, int64_t *result_id, kopt_error *err)

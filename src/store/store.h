@@ -80,6 +80,11 @@ kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state
  * without a median), KOPT_ENOTFOUND (no such subject, run or unfinished result), KOPT_ERANGE
  * (a text over its limit; but messages are cut at 4 KiB and logs at 16 KiB). */
 
+/* Between the two every write belongs to one transaction, which keeps other writers waiting:
+ * all of it is durable at the end with `keep`, or none of it happened. */
+kopt_status kp_store_batch_begin(struct kp_store *st, kopt_error *err);
+kopt_status kp_store_batch_end(struct kp_store *st, bool keep, kopt_error *err);
+
 /* Write down that `config` is about to be launched. Durable (against the end of this process)
  * when it returns. */
 kopt_status kp_store_begin(struct kp_store *st, int64_t run, int64_t subject,
