@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COMPARE_CHUNK = 16 << 20 }; /* bytes read back at a time */
+enum { COMPARE_CHUNK = 1 << 20 }; /* bytes read back at a time */
 
 static const char *const names[KP_BACKEND_COUNT] = {"cuda", "opencl", "fake"};
 
@@ -373,21 +373,6 @@ kopt_status kp_module_run(struct kp_device *d, struct kp_module *m, const struct
 /* --- comparing -----------------------------------------------------------------------------
  */
 
-/* Join the result of a later part that began at element `at`. */
-static void join(struct kp_compare *all, const struct kp_compare *part, uint64_t at)
-{
-    if (all->n_bad == 0 && part->n_bad > 0) {
-        all->first = at + part->first;
-        all->got = part->got;
-        all->want = part->want;
-    }
-    all->n += part->n;
-    all->n_bad += part->n_bad;
-    all->n_nan += part->n_nan;
-    if (part->max_error > all->max_error)
-        all->max_error = part->max_error;
-}
-
 struct tolerance {
     enum kp_number type;
     double rtol;
@@ -413,7 +398,7 @@ static kopt_status compare_read_back(struct kp_device *d, struct kp_buffer *got,
             break;
         struct kp_compare part;
         kp_compare_host(room, room + chunk, n / size, t->type, t->rtol, t->atol, &part);
-        join(out, &part, at / size);
+        kp_compare_join(out, &part, at / size);
     }
     kp_free(room);
     return st;

@@ -209,10 +209,10 @@ struct kp_compare {
                          it is right to single precision */
 };
 
-/* Elementwise: good when |got - want| <= atol + rtol * |want|, or both are the same infinity,
- * or both NaN; beside anything else an infinity or NaN is bad. Integers are compared exactly
- * when both tolerances are 0. On the device where it can.
- * Errors: KOPT_ERANGE (sizes differ), KOPT_EDEVICE. */
+/* Elementwise: good when |got - want| <= atol + rtol * |want|, or both are equal, or both NaN;
+ * beside anything else an infinity or NaN is bad. Integers are compared exactly when both
+ * tolerances are 0. On the device where it can. Errors: KOPT_ERANGE (sizes differ),
+ * KOPT_EDEVICE. */
 kopt_status kp_buffer_compare(struct kp_device *d, struct kp_buffer *got,
                               struct kp_buffer *want, enum kp_number type, double rtol,
                               double atol, struct kp_compare *out, kopt_error *err);

@@ -79,6 +79,9 @@ struct kp_buffer {
 kopt_status kp_launch_fits(const struct kp_limits *limits, const struct kp_module_info *info,
                            const struct kp_launch *l, kopt_error *err);
 
+/* Join the result of a later part that began at element `at` to that of all before it. */
+void kp_compare_join(struct kp_compare *all, const struct kp_compare *part, uint64_t at);
+
 const struct kp_runtime_ops *kp_cuda_ops(void);
 const struct kp_runtime_ops *kp_opencl_ops(void);
 const struct kp_runtime_ops *kp_fake_ops(void);

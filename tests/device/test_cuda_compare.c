@@ -40,21 +40,11 @@ static void atomicMax(unsigned long long *p, unsigned long long v)
     *p = v > *p ? v : *p;
 }
 
-static long long __double_as_longlong(double d)
+static uint64_t bits_of(double d)
 {
-    long long bits;
+    uint64_t bits;
     memcpy(&bits, &d, sizeof(bits));
     return bits;
-}
-
-static double __dadd_rn(double a, double b)
-{
-    return a + b;
-}
-
-static double __dmul_rn(double a, double b)
-{
-    return a * b;
 }
 
 static double half_to_double(unsigned short h)
@@ -96,6 +86,10 @@ static double bfloat_to_double(unsigned short h)
 #define KERNEL            static
 #define DEVICE            static
 #define SHARED            static
+#define U64               unsigned long long
+#define BITS_OF(d)        bits_of(d)
+#define ADD(a, b)         ((a) + (b))
+#define MUL(a, b)         ((a) * (b))
 #define UNROLL
 #define INFINITE   ((double)INFINITY)
 #define PACK       (16 / sizeof(ELEM))
@@ -108,41 +102,49 @@ static double bfloat_to_double(unsigned short h)
                : (unsigned long long)(w) - (unsigned long long)(g))
 #define ELEM signed char
 #define NAME i8
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM unsigned char
 #define NAME u8
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM short
 #define NAME i16
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM unsigned short
 #define NAME u16
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM int
 #define NAME i32
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM unsigned int
 #define NAME u32
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM long long
 #define NAME i64
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM unsigned long long
 #define NAME u64
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
@@ -155,11 +157,13 @@ static double bfloat_to_double(unsigned short h)
 #define TO_DOUBLE(e)   half_to_double(e)
 #define ELEM           unsigned short
 #define NAME           f16
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef NAME
 #undef TO_DOUBLE
 #define TO_DOUBLE(e) bfloat_to_double(e)
 #define NAME         bf16
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
@@ -167,11 +171,13 @@ static double bfloat_to_double(unsigned short h)
 #define TO_DOUBLE(e) ((double)(e))
 #define ELEM         float
 #define NAME         f32
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME
 #define ELEM double
 #define NAME f64
+#include "device/compare_rule.h"
 #include "device/cuda/compare_text.h"
 #undef ELEM
 #undef NAME

@@ -13,8 +13,12 @@ enum {
     DELAY_NS = 10000
 };
 
-#define COMPARE_TEXT(...) static const char COMPARE_SOURCE[] = #__VA_ARGS__;
+static const char COMPARE_SOURCE[] =
+#define COMPARE_TEXT(...) #__VA_ARGS__
+#include "device/compare_rule.h"
+    " "
 #include "device/cuda/compare_text.h"
+    ;
 
 static const char DELAY_SOURCE[] =
     "extern \"C\" __global__ void kp_delay(unsigned long long cycles)\n"
@@ -24,8 +28,12 @@ static const char DELAY_SOURCE[] =
     "        ;\n"
     "}\n";
 
-/* What compare_text.h wants to have defined, but for the type. */
+/* What both texts want to have defined, but for the type. */
 static const char *const COMPARE_MACROS[] = {
+    "U64=unsigned long long",
+    "BITS_OF(d)=((unsigned long long)__double_as_longlong(d))",
+    "ADD(a, b)=__dadd_rn(a, b)",
+    "MUL(a, b)=__dmul_rn(a, b)",
     "KERNEL=extern \"C\" __global__",
     "DEVICE=static __device__",
     "SHARED=__shared__",
@@ -139,7 +147,7 @@ kp_cu_result kp_cuda_delay(struct kp_cuda_device *d)
 
 /* --- comparing ------------------------------------------------------------------------- */
 
-/* The kernel's result; the same as `struct found` in compare_text.h. */
+/* The kernel's result; the same as `struct found` in compare_rule.h. */
 struct found {
     unsigned long long n_bad;
     unsigned long long n_nan;

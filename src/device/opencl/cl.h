@@ -26,8 +26,10 @@
     X(clCreateUserEvent)         \
     X(clEnqueueCopyBuffer)       \
     X(clEnqueueFillBuffer)       \
+    X(clEnqueueMapBuffer)        \
     X(clEnqueueNDRangeKernel)    \
     X(clEnqueueReadBuffer)       \
+    X(clEnqueueUnmapMemObject)   \
     X(clEnqueueWriteBuffer)      \
     X(clFinish)                  \
     X(clFlush)                   \
@@ -245,17 +247,57 @@ kopt_status kp_cl_enqueue(struct kp_cl_session *s, const struct kp_cl_kernel *k,
 kopt_status kp_cl_wait(struct kp_cl_session *s, cl_event event, const char *doing,
                        kopt_error *err);
 
+/* --- kernels of our own --------------------------------------------------------------------
+ */
+
+struct kp_cl_helper {
+    cl_program program; /* NULL: not made */
+    struct kp_cl_kernel kernel;
+    size_t group; /* work-items */
+};
+
+/* `source`: pieces, the last one NULL. Errors: KOPT_EINPUT (this device cannot have it),
+ * KOPT_EDEVICE, KOPT_ENOMEM. */
+kopt_status kp_cl_helper_make(struct kp_cl_session *s, const struct kp_limits *limits,
+                              const char *const source[], const char *entry,
+                              struct kp_cl_helper *out, kopt_error *err);
+void kp_cl_helper_free(struct kp_cl_session *s, struct kp_cl_helper *h);
+
+/* Two buffers of n elements. */
+struct kp_cl_pair {
+    const struct kp_cl_memory *got;
+    const struct kp_cl_memory *want;
+    size_t n;
+    enum kp_number type;
+    double rtol;
+    double atol;
+};
+
+/* One kernel for each type, made when first needed; zeroed = none yet. */
+struct kp_cl_compare {
+    struct kp_cl_helper helpers[KP_NUM_F64 + 1];
+    bool tried[KP_NUM_F64 + 1];
+};
+
+/* Compare a CPU's memory where it lies. Errors: KOPT_EDEVICE. */
+kopt_status kp_cl_compare_host(struct kp_cl_session *s, const struct kp_cl_pair *c,
+                               struct kp_compare *out, kopt_error *err);
+/* Compare with a kernel. Errors: KOPT_ENOTFOUND (there is no such kernel for this device),
+ * KOPT_EFULL, KOPT_EDEVICE, KOPT_ENOMEM. */
+kopt_status kp_cl_compare_kernel(struct kp_cl_session *s, const struct kp_limits *limits,
+                                 const struct kp_cl_pair *c, struct kp_cl_compare *k,
+                                 struct kp_compare *out, kopt_error *err);
+void kp_cl_compare_deinit(struct kp_cl_session *s, struct kp_cl_compare *k);
+
 /* --- caches --------------------------------------------------------------------------------
  */
 
 /* What is read and written to empty the caches; zeroed = nothing yet. */
 struct kp_cl_flush {
     size_t bytes;
-    unsigned char *lines; /* a CPU's */
-    cl_program program;   /* all others' */
-    struct kp_cl_kernel kernel;
+    unsigned char *lines;       /* a CPU's */
+    struct kp_cl_helper helper; /* all others' */
     struct kp_cl_memory memory;
-    size_t group; /* work-items */
 };
 
 /* Have what kp_cl_flush() needs for so many bytes. Errors: KOPT_EFULL, KOPT_EDEVICE. */

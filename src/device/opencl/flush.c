@@ -6,6 +6,7 @@
  * larger than the cache, by threads of ours, one on each core that the process may use, since
  * each core has caches of its own. On everything else by a kernel. */
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "device/opencl/cl.h"
 
 #if defined(__x86_64__)
@@ -32,10 +33,8 @@ enum {
 
 struct sweep {
     pthread_t thread;
-    unsigned char *lines;
-    size_t all;   /* bytes of the buffer */
-    size_t first; /* where this core begins */
-    size_t bytes; /* and how far it goes, around the end */
+    unsigned char *lines; /* this core's own part */
+    size_t bytes;
     int core;
     bool started;
 };
@@ -48,46 +47,47 @@ static void *sweep(void *user)
     CPU_SET((size_t)w->core, &set);
     /* on another core than wanted it still sweeps that one's caches */
     (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-    size_t at = w->first;
-    for (size_t done = 0; done < w->bytes; done += LINE) {
+    for (size_t at = 0; at < w->bytes; at += LINE) {
         volatile unsigned char *line = w->lines + at;
         *line = (unsigned char)(*line + 1);
-        at = at + LINE < w->all ? at + LINE : 0;
     }
     return NULL;
 }
 
+/* One at least. */
 static int list_cores(int cores[MAX_CORES])
 {
     cpu_set_t set;
     int n = 0;
     if (sched_getaffinity(0, sizeof(set), &set) != 0)
-        return 0;
+        CPU_ZERO(&set);
     for (int c = 0; c < CPU_SETSIZE && n < MAX_CORES; c++) {
         if (CPU_ISSET((size_t)c, &set))
             cores[n++] = c;
     }
-    return n;
+    return n > 0 ? n : 1;
+}
+
+/* Of `bytes` for all of n cores. */
+static size_t part_of(size_t bytes, int n)
+{
+    size_t part = bytes / (size_t)n / LINE * LINE;
+    return part < CORE_BYTES ? CORE_BYTES : part;
 }
 
 static kopt_status sweep_all(struct kp_cl_flush *f, size_t bytes, kopt_error *err)
 {
     int cores[MAX_CORES] = {0};
     int n = list_cores(cores);
-    if (n < 1)
-        n = 1;
+    size_t part = part_of(bytes, n);
+    if ((size_t)n > f->bytes / part) /* the process got more cores since */
+        n = (int)(f->bytes / part);
     struct sweep *w = kp_calloc((size_t)n, sizeof(*w));
     if (!w)
         return kp_err_nomem(err);
-    size_t part = bytes / (size_t)n / LINE * LINE;
-    if (part < CORE_BYTES)
-        part = CORE_BYTES;
     for (int i = 0; i < n; i++) {
-        w[i] = (struct sweep){.lines = f->lines,
-                              .all = f->bytes,
-                              .first = (size_t)i * part % f->bytes,
-                              .bytes = part,
-                              .core = cores[i]};
+        w[i] = (struct sweep){
+            .lines = f->lines + (size_t)i * part, .bytes = part, .core = cores[i]};
         w[i].started = pthread_create(&w[i].thread, NULL, sweep, &w[i]) == 0;
     }
     bool all = true;
@@ -160,26 +160,14 @@ static kopt_status prepare_lines(size_t bytes, struct kp_cl_flush *f, kopt_error
 static kopt_status prepare_kernel(struct kp_cl_session *s, const struct kp_limits *limits,
                                   size_t bytes, struct kp_cl_flush *f, kopt_error *err)
 {
-    static const char source[] = "__kernel void kp_flush(__global uint4 *p)\n"
-                                 "{\n"
-                                 "    p[get_global_id(0)] += (uint4)(1);\n"
-                                 "}\n";
-    struct kp_cl_text text = {.source = KP_BUF_INIT(1024)};
-    kp_buf_adds(&text.source, source);
-    kopt_status st = kp_buf_status(&text.source, err);
+    static const char *const source[] = {"__kernel void kp_flush(__global uint4 *p)\n"
+                                         "{\n"
+                                         "    p[get_global_id(0)] += (uint4)(1);\n"
+                                         "}\n",
+                                         NULL};
+    kopt_status st = kp_cl_helper_make(s, limits, source, "kp_flush", &f->helper, err);
     if (st == KOPT_OK)
-        st = kp_cl_build(s, &text, NULL, &f->program, NULL, err);
-    if (st == KOPT_OK)
-        st = kp_cl_kernel_new(s, f->program, "kp_flush", &f->kernel, err);
-    kp_cl_text_deinit(&text);
-    if (st != KOPT_OK)
-        return st;
-    f->group = GROUP;
-    if (limits->max_threads > 0 && (size_t)limits->max_threads < f->group)
-        f->group = (size_t)limits->max_threads;
-    if (f->kernel.info.max_threads > 0 && (size_t)f->kernel.info.max_threads < f->group)
-        f->group = (size_t)f->kernel.info.max_threads;
-    st = kp_cl_memory_new(s, bytes, KP_CL_GUARDED, &f->memory, err);
+        st = kp_cl_memory_new(s, bytes, KP_CL_GUARDED, &f->memory, err);
     if (st == KOPT_OK)
         f->bytes = bytes;
     return st;
@@ -189,15 +177,15 @@ static kopt_status run_kernel(struct kp_cl_session *s, struct kp_cl_flush *f, si
                               kopt_error *err)
 {
     struct kp_launch_arg arg = {.space = KP_SPACE_GLOBAL};
-    size_t groups = bytes / (ITEM_BYTES * f->group);
+    size_t groups = bytes / (ITEM_BYTES * f->helper.group);
     struct kp_launch l = {.grid = {groups ? (uint32_t)groups : 1, 1, 1},
-                          .block = {(uint32_t)f->group, 1, 1},
+                          .block = {(uint32_t)f->helper.group, 1, 1},
                           .args = &arg,
                           .n_args = 1};
     cl_event event;
-    kopt_status st = kp_cl_set_args(s, &f->kernel, &l, &f->memory.mem, err);
+    kopt_status st = kp_cl_set_args(s, &f->helper.kernel, &l, &f->memory.mem, err);
     if (st == KOPT_OK)
-        st = kp_cl_enqueue(s, &f->kernel, &l, NULL, &event, err);
+        st = kp_cl_enqueue(s, &f->helper.kernel, &l, NULL, &event, err);
     if (st == KOPT_OK)
         (void)s->cl->clReleaseEvent(event);
     return st;
@@ -213,8 +201,14 @@ kopt_status kp_cl_flush_prepare(struct kp_cl_session *s, const struct kp_limits 
     size_t whole = bytes / unit * unit + (bytes % unit ? unit : 0);
     if (whole < bytes || whole / (ITEM_BYTES) > UINT32_MAX)
         return kp_err(err, KOPT_ERANGE, "flush the caches with %zu bytes", bytes);
-    if (s->host && whole < CORE_BYTES)
-        whole = CORE_BYTES;
+    if (s->host) { /* each core has a part of its own */
+        int cores[MAX_CORES] = {0};
+        int n = list_cores(cores);
+        size_t all;
+        if (!kp_mul_size(part_of(whole, n), (size_t)n, &all))
+            return kp_err_nomem(err);
+        whole = all > whole ? all : whole;
+    }
     if (whole <= f->bytes)
         return KOPT_OK;
     kp_cl_flush_deinit(s, f);
@@ -241,8 +235,6 @@ void kp_cl_flush_deinit(struct kp_cl_session *s, struct kp_cl_flush *f)
     if (f->lines)
         (void)munmap(f->lines, f->bytes);
     kp_cl_memory_free(s, &f->memory);
-    kp_cl_kernel_free(s, &f->kernel);
-    if (f->program)
-        (void)s->cl->clReleaseProgram(f->program);
+    kp_cl_helper_free(s, &f->helper);
     *f = (struct kp_cl_flush){0};
 }

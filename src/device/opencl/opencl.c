@@ -25,6 +25,8 @@ struct cl_device {
     struct kp_device base;
     struct kp_cl_session s;
     struct kp_cl_flush flush;
+    struct kp_cl_compare compare;
+    const struct kp_runtime *rt;
     uint64_t used_bytes;
 };
 
@@ -86,6 +88,7 @@ static kopt_status cl_device_open(struct kp_runtime *base, int index, struct kp_
         kp_free(d);
         return st;
     }
+    d->rt = base;
     *out = &d->base;
     return KOPT_OK;
 }
@@ -94,6 +97,7 @@ static void cl_device_close(struct kp_device *base)
 {
     struct cl_device *d = (struct cl_device *)base;
     kp_cl_flush_deinit(&d->s, &d->flush);
+    kp_cl_compare_deinit(&d->s, &d->compare);
     kp_cl_session_close(&d->s);
     kp_free(d);
 }
@@ -202,6 +206,30 @@ static kopt_status cl_copy(struct kp_device *base, struct kp_buffer *dst, struct
     return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "copy %zu bytes", dst->bytes);
 }
 
+static kopt_status cl_compare(struct kp_device *base, struct kp_buffer *got,
+                              struct kp_buffer *want, enum kp_number type, double rtol,
+                              double atol, struct kp_compare *out, kopt_error *err)
+{
+    struct cl_device *d = (struct cl_device *)base;
+    const struct kp_cl_pair pair = {.got = &((struct cl_buffer *)got)->memory,
+                                    .want = &((struct cl_buffer *)want)->memory,
+                                    .n = got->bytes / kp_number_bytes(type),
+                                    .type = type,
+                                    .rtol = rtol,
+                                    .atol = atol};
+    if (d->s.host)
+        return kp_cl_compare_host(&d->s, &pair, out, err);
+    bool first = !d->compare.tried[type];
+    kopt_error why = {0};
+    kopt_status st =
+        kp_cl_compare_kernel(&d->s, &base->info.limits, &pair, &d->compare, out, &why);
+    if (st == KOPT_ENOTFOUND && first)
+        kp_log(d->rt->log, KP_LOG_INFO, "%s", why.message);
+    if (st != KOPT_OK && err)
+        *err = why;
+    return st;
+}
+
 /* --- modules -------------------------------------------------------------------------------
  */
 
@@ -257,6 +285,15 @@ static kopt_status cl_module_load(struct kp_device *base, const void *image, siz
 /* --- runs ----------------------------------------------------------------------------------
  */
 
+/* As many bytes as the cache has stand for all of it; a GPU's needs twice as many, since its
+ * lines need not be replaced in the order of their use. */
+static size_t sweep_bytes(const struct cl_device *d, const struct kp_run *run)
+{
+    int64_t cache = d->base.info.limits.l2_bytes;
+    bool whole = cache > 0 && run->flush_bytes == (size_t)cache;
+    return whole && !d->s.host ? 2 * run->flush_bytes : run->flush_bytes;
+}
+
 /* Line by line costs as much as there is data; sweeping, as much as there is cache. */
 static bool flushes_lines(const struct cl_device *d, const struct kp_run *run)
 {
@@ -278,7 +315,7 @@ static kopt_status flush(struct cl_device *d, const struct kp_run *run, kopt_err
     if (rc != CL_SUCCESS)
         return kp_cl_fail(err, rc, "wait for the device");
     if (!flushes_lines(d, run))
-        return kp_cl_flush(&d->s, &d->flush, run->flush_bytes, err);
+        return kp_cl_flush(&d->s, &d->flush, sweep_bytes(d, run), err);
     for (size_t i = 0; i < l->n_args; i++) {
         if (l->args[i].space == KP_SPACE_GLOBAL) {
             struct cl_buffer *b = (struct cl_buffer *)l->args[i].buffer;
@@ -369,7 +406,8 @@ static kopt_status cl_run(struct kp_device *base, struct kp_module *module,
     }
     st = kp_cl_set_args(&d->s, &m->kernel, l, mems, err);
     if (st == KOPT_OK && run->flush_bytes && !flushes_lines(d, run))
-        st = kp_cl_flush_prepare(&d->s, &base->info.limits, run->flush_bytes, &d->flush, err);
+        st =
+            kp_cl_flush_prepare(&d->s, &base->info.limits, sweep_bytes(d, run), &d->flush, err);
     for (unsigned i = 0; i < run->n && st == KOPT_OK; i++)
         st = run_once(d, m, run, i, err);
     kp_free(mems);
@@ -400,6 +438,7 @@ const struct kp_runtime_ops *kp_opencl_ops(void)
         .module_load = cl_module_load,
         .module_unload = cl_module_unload,
         .run = cl_run,
+        .compare = cl_compare,
     };
     return &ops;
 }

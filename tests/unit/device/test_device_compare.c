@@ -262,6 +262,52 @@ static void infinities_and_nan_are_like_themselves_only(void **state)
     assert_true(isnan(c.got) && c.want == 3);
 }
 
+static void what_is_equal_is_good_whatever_the_tolerance(void **state)
+{
+    (void)state;
+    static const double ANY = (double)INFINITY; /* times 0 it is NaN */
+    for (int type = KP_NUM_I8; type <= KP_NUM_F64; type++) {
+        size_t size = kp_number_bytes((enum kp_number)type);
+        struct kp_compare c;
+        memset(WANT, 0, sizeof(WANT));
+        memset(GOT, 0, sizeof(GOT));
+        kp_compare_host(GOT, WANT, 3000, (enum kp_number)type, ANY, 0, &c);
+        assert_true(c.n == 3000 && c.n_bad == 0 && c.max_error == 0);
+        GOT[1500 * size] = 0x70; /* beside equal ones, over a 0 */
+        kp_compare_host(GOT, WANT, 3000, (enum kp_number)type, ANY, 0, &c);
+        assert_true(c.n_bad == 1 && c.first == 1500);
+        memset(WANT, 0xFF, sizeof(WANT)); /* NaN or -1 */
+        memset(GOT, 0xFF, sizeof(GOT));
+        kp_compare_host(GOT, WANT, 3000, (enum kp_number)type, 0, 0, &c);
+        assert_true(c.n_bad == 0 && c.n_nan == 0);
+    }
+}
+
+/* Differences of which each is within the tolerance, so that no element is looked at alone;
+ * then one past it, at every place of a block. */
+static void a_bad_one_among_many_near_ones_is_found(void **state)
+{
+    (void)state;
+    for (int type = KP_NUM_I8; type < KP_NUM_F16; type++) {
+        size_t size = kp_number_bytes((enum kp_number)type);
+        for (size_t i = 0; i < 2048; i++) {
+            int64_t w = (int64_t)(i % 100);
+            int64_t g = w + (int64_t)(i % 3) - 1 + (w == 0);
+            memcpy(WANT + i * size, &w, size);
+            memcpy(GOT + i * size, &g, size);
+        }
+        check(0, 2048, (enum kp_number)type, 0, 1);
+        for (size_t i = 0; i < 2048; i += 41) {
+            int64_t before = 0;
+            int64_t bad = (int64_t)(i % 100) + 20;
+            memcpy(&before, GOT + i * size, size);
+            memcpy(GOT + i * size, &bad, size);
+            check(0, 2048, (enum kp_number)type, 0, 1);
+            memcpy(GOT + i * size, &before, size);
+        }
+    }
+}
+
 static void large_integers_are_not_rounded(void **state)
 {
     (void)state;
@@ -296,6 +342,8 @@ int main(void)
         cmocka_unit_test(all_halves_are_read_right),
         cmocka_unit_test(the_tolerance_is_kept_to_the_last_bit),
         cmocka_unit_test(infinities_and_nan_are_like_themselves_only),
+        cmocka_unit_test(what_is_equal_is_good_whatever_the_tolerance),
+        cmocka_unit_test(a_bad_one_among_many_near_ones_is_found),
         cmocka_unit_test(large_integers_are_not_rounded),
         cmocka_unit_test(sizes_of_types_are_right),
     };
