@@ -134,7 +134,7 @@ static int run_import(struct cli *c, const struct cli_args *args, const void *op
         code = cli_fail(c, &err);
     for (size_t i = 0; i < args->n && code == 0; i++) {
         kopt_import_count n = {0};
-        if (kopt_store_import_kt(s, args->words[i], &n, &err) != KOPT_OK)
+        if (kopt_store_import(s, args->words[i], &n, &err) != KOPT_OK)
             code = cli_fail(c, &err);
         else
             say_count(c, args->words[i], &n, o->json);
@@ -148,15 +148,17 @@ static const struct cli_opt import_opts[] = {CLI_STORE_OPTS};
 
 static const struct cli_example import_examples[] = {
     {"store import cache.json", "everything Kernel Tuner measured, also from a cut file"},
+    {"store import laptop.db node7.db", "what was measured elsewhere, into one store"},
 };
 
 const struct cli_command cli_cmd_store_import = {
     .name = "import",
-    .summary = "read Kernel Tuner cache files into the store",
+    .summary = "take another store or Kernel Tuner cache files into the store",
     .args = "FILE..",
     .about =
-        "A file may be whole, still open (without its closing brackets) or cut by a crash. "
-        "Importing a file again adds nothing.",
+        "FILE is another kopt store or a cache file of Kernel Tuner; that may be whole, still "
+        "open (without its closing brackets) or cut by a crash. What the store has already is "
+        "recognised: importing a file again adds nothing.",
     .opts = import_opts,
     .n_opts = CLI_LEN(import_opts),
     .examples = import_examples,

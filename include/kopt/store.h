@@ -101,15 +101,17 @@ KOPT_API void kopt_text_free(char *text);
 
 typedef struct kopt_import_count {
     int64_t added;
-    int64_t present;
-    int64_t bad;
-    int cut; /* the file ends in the middle */
+    int64_t present; /* the same result was there already */
+    int64_t bad;     /* entries that could not be read */
+    int cut;         /* the file ends in the middle */
 } kopt_import_count;
 
-/* A Kernel Tuner cache file, whole or cut. */
-KOPT_API KOPT_MUST_USE kopt_status kopt_store_import_kt(kopt_store *s, const char *path,
-                                                        kopt_import_count *count,
-                                                        kopt_error *err);
+/* Another kopt store, or a Kernel Tuner cache file, whole or cut. What is here already is
+ * recognised: importing a file again adds nothing. A store must not be open in this process.
+ * Errors also: KOPT_EINPUT (neither of the two; file, line, column), KOPT_ERANGE (a cache file
+ * over 512 MiB), KOPT_EUSAGE (it is this store). Of a damaged store nothing is taken. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_store_import(kopt_store *s, const char *path,
+                                                     kopt_import_count *count, kopt_error *err);
 
 /* --- at run time
  * ------------------------------------------------------------------------------ */

@@ -174,11 +174,11 @@ void kopt_text_free(char *text)
     kp_free(text);
 }
 
-kopt_status kopt_store_import_kt(kopt_store *s, const char *path, kopt_import_count *count,
-                                 kopt_error *err)
+kopt_status kopt_store_import(kopt_store *s, const char *path, kopt_import_count *count,
+                              kopt_error *err)
 {
     struct kp_import_count n = {0};
-    kopt_status st = kp_store_import_kt(s->store, path, &n, err);
+    kopt_status st = kp_store_import(s->store, path, &n, err);
     *count =
         (kopt_import_count){.added = n.added, .present = n.present, .bad = n.bad, .cut = n.cut};
     return st;

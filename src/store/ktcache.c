@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Import of Kernel Tuner's cache files. What each member becomes is in docs/store.md. */
 #include "base/alloc.h"
+#include "os/clock.h"
 #include "store/ktread.h"
 #include "store/ops.h"
 #include "json/json.h"
@@ -445,6 +446,7 @@ static kopt_status make_run(struct import *x, kopt_error *err)
         .host = "",
         .state = "running",
         .summary = "",
+        .begun_us = kp_clock_wall_us(),
     };
     kopt_status st = kp_buf_status(&command, err);
     if (st == KOPT_OK)

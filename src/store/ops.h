@@ -9,6 +9,8 @@
 
 #include "store/store.h"
 
+#include <sys/types.h>
+
 struct kp_subject_filter {
     int64_t id;         /* 0 = any */
     const char *kernel; /* NULL = any */
@@ -28,8 +30,9 @@ struct kp_store_ops {
 
     kopt_status (*subject)(struct kp_store *st, struct kp_subject *s, kopt_error *err);
     kopt_status (*run_begin)(struct kp_store *st, struct kp_store_run *run, kopt_error *err);
-    kopt_status (*run_end)(struct kp_store *st, int64_t run, const char *state,
-                           const char *summary, kopt_error *err);
+    /* Sets state, summary and ended_us of run->id. */
+    kopt_status (*run_end)(struct kp_store *st, const struct kp_store_run *run,
+                           kopt_error *err);
     /* r->config and r->race only */
     kopt_status (*begin)(struct kp_store *st, int64_t run, int64_t subject,
                          const kopt_result *r, int64_t *id, kopt_error *err);
@@ -61,6 +64,8 @@ struct kp_store {
     const struct kp_store_ops *ops;
     enum kp_store_mode mode;
     int walking; /* visitors at work: no writes meanwhile */
+    dev_t dev;   /* which file it is */
+    ino_t ino;
 };
 
 const struct kp_store_ops *kp_sqlite_ops(void);

@@ -3,10 +3,12 @@
 #include "store/store.h"
 
 #include "base/buf.h"
+#include "os/clock.h"
 #include "store/ops.h"
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     NAME_BYTES_MAX = 1 << 20,   /* a text of a subject or run */
@@ -142,6 +144,7 @@ kopt_status kp_store_open(const char *path, enum kp_store_mode mode, int busy_ms
                           struct kp_store **out, kopt_error *err)
 {
     const struct kp_store_ops *ops = kp_sqlite_ops();
+    struct stat info;
     *out = NULL;
     if (!path || !path[0]) {
         (void)kp_err(err, KOPT_EUSAGE, "no path of a store given");
@@ -152,6 +155,10 @@ kopt_status kp_store_open(const char *path, enum kp_store_mode mode, int busy_ms
     if (st == KOPT_OK) {
         (*out)->ops = ops;
         (*out)->mode = mode;
+        if (stat(path, &info) == 0) {
+            (*out)->dev = info.st_dev;
+            (*out)->ino = info.st_ino;
+        }
     }
     return st;
 }
@@ -197,10 +204,12 @@ kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state
                              const char *summary, kopt_error *err)
 {
     const char *const texts[] = {state, summary};
+    const struct kp_store_run end = {
+        .id = run, .state = state, .summary = summary, .ended_us = kp_clock_wall_us()};
     kopt_status code = kp_store_may_write(st, err);
     if (code == KOPT_OK)
         code = sane_names(texts, 2, err);
-    return code == KOPT_OK ? st->ops->run_end(st, run, state, summary, err) : code;
+    return code == KOPT_OK ? st->ops->run_end(st, &end, err) : code;
 }
 
 kopt_status kp_store_batch_begin(struct kp_store *st, kopt_error *err)

@@ -54,7 +54,8 @@ struct kp_subject {
     int64_t last_us;     /* out, in listings: time of the newest result */
 };
 
-/* Find or add; sets s->id. The key is every text but kernel_path, of which the newest is kept.
+/* Find or add; sets s->id. The key is every text but kernel_path, of which the newest that
+ * is not "" is kept.
  * In a store opened for reading it only finds: KOPT_ENOTFOUND. */
 kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_error *err);
 
@@ -134,7 +135,7 @@ kopt_status kp_store_results(struct kp_store *st, const struct kp_result_filter 
 kopt_status kp_store_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
                           void *user, kopt_error *err);
 
-/* --- other tools' files (t4.c, ktcache.c) ----------------------------------------------------
+/* --- other files (t4.c, ktcache.c, merge.c) --------------------------------------------------
  */
 
 struct kp_buf;
@@ -150,6 +151,11 @@ struct kp_import_count {
 /* A Kernel Tuner cache file, whole, open (no closing brackets) or cut. */
 kopt_status kp_store_import_kt(struct kp_store *st, const char *path,
                                struct kp_import_count *count, kopt_error *err);
+/* The same, or another store: its subjects, runs and results, of which what is here already is
+ * recognised. The file must not be open in this process. Errors also: KOPT_EUSAGE (it is this
+ * store), KOPT_ECORRUPT (nothing is taken of a damaged store). */
+kopt_status kp_store_import(struct kp_store *st, const char *path,
+                            struct kp_import_count *count, kopt_error *err);
 
 /* --- selection (select.c) --------------------------------------------------------------------
  */

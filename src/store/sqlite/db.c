@@ -378,9 +378,9 @@ static kopt_status connect_store(struct kp_sqlite *s, kopt_error *err)
 {
     int rc = connect_to(s, false);
     int primary = rc & 0xff;
-    if (s->base.mode == KP_STORE_READ && !has_wal(s->path) &&
+    if (s->base.mode == KP_STORE_READ &&
         (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY) &&
-        access(s->path, R_OK) == 0) {
+        access(s->path, R_OK) == 0 && !has_wal(s->path)) {
         (void)sqlite3_close(s->db);
         s->db = NULL;
         rc = connect_to(s, true);

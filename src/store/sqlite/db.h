@@ -74,8 +74,8 @@ kopt_status kp_sqlite_batch_begin(struct kp_store *st, kopt_error *err);
 kopt_status kp_sqlite_batch_end(struct kp_store *st, bool keep, kopt_error *err);
 kopt_status kp_sqlite_subject(struct kp_store *st, struct kp_subject *x, kopt_error *err);
 kopt_status kp_sqlite_run_begin(struct kp_store *st, struct kp_store_run *run, kopt_error *err);
-kopt_status kp_sqlite_run_end(struct kp_store *st, int64_t run, const char *state,
-                              const char *summary, kopt_error *err);
+kopt_status kp_sqlite_run_end(struct kp_store *st, const struct kp_store_run *run,
+                              kopt_error *err);
 kopt_status kp_sqlite_result_begin(struct kp_store *st, int64_t run, int64_t subject,
                                    const kopt_result *r, int64_t *id, kopt_error *err);
 kopt_status kp_sqlite_result_finish(struct kp_store *st, int64_t id, const kopt_result *r,

@@ -128,7 +128,8 @@ static int bind_key(sqlite3_stmt *q, const struct kp_subject *x)
     return bad;
 }
 
-/* x->id = 0 when it is not there; *moved: it was last seen at another path. */
+/* x->id = 0 when it is not there; *moved: it was last seen at another path (of one that is not
+ * known nothing is said). */
 static kopt_status find_subject(struct kp_sqlite *s, struct kp_subject *x, bool *moved,
                                 kopt_error *err)
 {
@@ -142,7 +143,7 @@ static kopt_status find_subject(struct kp_sqlite *s, struct kp_subject *x, bool 
     if (rc == SQLITE_ROW) {
         const unsigned char *path = sqlite3_column_text(q, 1);
         x->id = sqlite3_column_int64(q, 0);
-        *moved = path && strcmp((const char *)path, x->kernel_path) != 0;
+        *moved = x->kernel_path[0] && path && strcmp((const char *)path, x->kernel_path) != 0;
     } else if (rc != SQLITE_DONE) {
         st = kp_sqlite_error(s, rc, err);
     }
@@ -221,8 +222,8 @@ kopt_status kp_sqlite_run_begin(struct kp_store *st, struct kp_store_run *run, k
     return code;
 }
 
-kopt_status kp_sqlite_run_end(struct kp_store *st, int64_t run, const char *state,
-                              const char *summary, kopt_error *err)
+kopt_status kp_sqlite_run_end(struct kp_store *st, const struct kp_store_run *run,
+                              kopt_error *err)
 {
     struct kp_sqlite *s = start(st);
     sqlite3_stmt *q = NULL;
@@ -230,13 +231,13 @@ kopt_status kp_sqlite_run_end(struct kp_store *st, int64_t run, const char *stat
         s, "UPDATE run SET state = ?2, summary = ?3, ended_us = ?4 WHERE id = ?1", &q, err);
     if (code != KOPT_OK)
         return code;
-    int bad = sqlite3_bind_int64(q, 1, run);
-    bad |= bind_text(q, 2, state);
-    bad |= bind_text(q, 3, summary);
-    bad |= sqlite3_bind_int64(q, 4, kp_clock_wall_us());
+    int bad = sqlite3_bind_int64(q, 1, run->id);
+    bad |= bind_text(q, 2, run->state);
+    bad |= bind_text(q, 3, run->summary);
+    bad |= sqlite3_bind_int64(q, 4, run->ended_us);
     code = kp_sqlite_run(s, q, bad, err);
     if (code == KOPT_OK && sqlite3_changes(s->db) == 0)
-        code = kp_err(err, KOPT_ENOTFOUND, "%s: no run %lld", s->path, (long long)run);
+        code = kp_err(err, KOPT_ENOTFOUND, "%s: no run %lld", s->path, (long long)run->id);
     (void)sqlite3_finalize(q);
     return code;
 }

@@ -25,11 +25,11 @@ static void make_store(const char *path)
     assert_int_equal(fclose(f), 0);
     (void)unlink(path);
     assert_int_equal(kopt_store_open(path, 1, &s, &err), KOPT_OK);
-    assert_int_equal(kopt_store_import_kt(s, "cache.json", &n, &err), KOPT_OK);
+    assert_int_equal(kopt_store_import(s, "cache.json", &n, &err), KOPT_OK);
     assert_int_equal(n.added, 2);
     assert_int_equal(n.bad, 0);
     assert_false(n.cut);
-    assert_int_equal(kopt_store_import_kt(s, "cache.json", &n, &err), KOPT_OK);
+    assert_int_equal(kopt_store_import(s, "cache.json", &n, &err), KOPT_OK);
     assert_int_equal(n.added, 0);
     assert_int_equal(n.present, 2);
     kopt_store_close(s);

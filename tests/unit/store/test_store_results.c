@@ -47,6 +47,10 @@ static void a_moved_kernel_stays_the_same_subject(void **state)
     assert_int_equal(make_subject(f, s), id);
     ASSERT_OK(f, kp_store_subject_get(f->st, id, keep_path, text, &f->err));
     assert_string_equal(text, "elsewhere/gemm.cl|{\"K\":512,\"M\":512,\"N\":512}|{\"seed\":1}");
+    s.kernel_path = ""; /* not known */
+    assert_int_equal(make_subject(f, s), id);
+    ASSERT_OK(f, kp_store_subject_get(f->st, id, keep_path, text, &f->err));
+    assert_memory_equal(text, "elsewhere/", 10);
 }
 
 struct listing {
