@@ -163,14 +163,17 @@ kopt_status kp_launch_check(struct kp_device *d, const struct kp_module *m,
 
 struct kp_restore {
     struct kp_buffer *dst;
-    struct kp_buffer *src; /* NULL: fill with 0xFF bytes (NaN, -1): a poisoned output */
+    struct kp_buffer *src; /* NULL: an output, filled with kp_run.poison */
 };
 
 struct kp_run {
     const struct kp_launch *launch;
     const struct kp_restore *restore; /* done before each launch, outside the timed part */
     size_t n_restore;
-    size_t flush_bytes; /* read-modify-write this many bytes before each launch; 0 = none */
+    uint8_t poison; /* the byte of poisoned outputs; 0 stands for 0xFF (NaN, -1). Integers may
+                       rightly be -1: a second byte in turn finds what is left out there */
+    size_t flush_bytes; /* write this many bytes before each launch; limits.l2_bytes of them
+                           stand for the whole cache, whatever that takes; 0 = none */
     unsigned n;         /* launches, one after another */
     double *times_ns;   /* n results on the device's own clock; raw, may be 0 */
     /* Called when the first launch has begun to run; may be NULL. */
@@ -179,7 +182,8 @@ struct kp_run {
 };
 
 /* Blocks until all are done. Errors: KOPT_EDEVICE (launch refused, or the kernel faulted: then
- * the device is unusable), KOPT_ERANGE (limits), KOPT_ENOMEM. */
+ * the device is unusable), KOPT_ERANGE (limits), KOPT_EINPUT (as kp_module_load()),
+ * KOPT_ENOMEM. */
 kopt_status kp_module_run(struct kp_device *d, struct kp_module *m, const struct kp_run *run,
                           kopt_error *err);
 

@@ -79,6 +79,12 @@ struct kp_buffer {
 kopt_status kp_launch_fits(const struct kp_limits *limits, const struct kp_module_info *info,
                            const struct kp_launch *l, kopt_error *err);
 
+/* What outputs are filled with before a launch. */
+static inline uint8_t kp_run_poison(const struct kp_run *run)
+{
+    return run->poison ? run->poison : 0xFF;
+}
+
 /* Join the result of a later part that began at element `at` to that of all before it. */
 void kp_compare_join(struct kp_compare *all, const struct kp_compare *part, uint64_t at);
 

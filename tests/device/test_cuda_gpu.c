@@ -63,6 +63,9 @@ static struct kp_launch_arg global(struct kp_buffer *b)
 #define VALUE(v) \
     ((struct kp_launch_arg){.space = KP_SPACE_VALUE, .value = &(v), .bytes = sizeof(v)})
 
+/* A flush of the whole cache. */
+#define CACHE ((size_t)kp_device_info(DEV)->limits.l2_bytes)
+
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -148,7 +151,7 @@ static void a_known_duration_is_measured(void **state)
     struct kp_run run = {.launch = &l, .n = 20, .times_ns = t};
     (void)state;
     for (int flush = 0; flush < 2; flush++) {
-        run.flush_bytes = flush ? 1 : 0;
+        run.flush_bytes = flush ? CACHE : 0;
         OK(kp_module_run(DEV, m, &run, &ERR));
         double mid = median(t, 20);
         (void)printf("a kernel of 200 us %s: %.2f to %.2f us, median %.2f\n",
@@ -203,7 +206,7 @@ static void a_copy_runs_at_a_bandwidth_that_memory_can_have(void **state)
     const struct kp_run run = {.launch = &l,
                                .restore = &poison,
                                .n_restore = 1,
-                               .flush_bytes = 1,
+                               .flush_bytes = CACHE,
                                .n = 20,
                                .times_ns = t};
     OK(kp_module_run(DEV, m, &run, &ERR));
@@ -297,8 +300,8 @@ static void templates_run_and_arguments_are_checked(void **state)
     const char *at = strstr(kp_device_info(DEV)->driver, "CUDA ");
     assert_int_equal(sscanf(at, "CUDA %d.%d", &major, &minor), 2);
     if (major > 12 || (major == 12 && minor >= 4)) {
-        assert_int_equal(more, KOPT_EUSAGE);
-        assert_int_equal(size, KOPT_EUSAGE);
+        assert_int_equal(more, KOPT_EINPUT);
+        assert_int_equal(size, KOPT_EINPUT);
     }
     kp_buffer_free(DEV, b);
     kp_module_unload(DEV, m);
@@ -530,7 +533,7 @@ static int make_fault(const struct fault *f)
     const struct kp_launch l = {
         .grid = {1, 1, 1}, .block = {32, 1, 1}, .args = args, .n_args = 1};
     const struct kp_run run = {
-        .launch = &l, .n = 3, .times_ns = t, .flush_bytes = 1, .started = note_started};
+        .launch = &l, .n = 3, .times_ns = t, .flush_bytes = CACHE, .started = note_started};
     kopt_status st = kp_module_run(DEV, m, &run, &ERR);
     (void)printf("%s: status %d: %s\n", f->name, (int)st, ERR.message);
     if (st != KOPT_EDEVICE || !strstr(ERR.message, "during launch of bad"))

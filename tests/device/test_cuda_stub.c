@@ -428,16 +428,24 @@ static void a_run_enqueues_everything_and_waits_once(void **state)
     struct kp_run run = {.launch = &l,
                          .restore = restore,
                          .n_restore = 2,
-                         .flush_bytes = 1500,
+                         .poison = 0xA5,
+                         .flush_bytes = 1000,
                          .n = 2,
                          .times_ns = times};
     run_ok(o.d, m, &run);
-    /* the flush is at least twice the cache of 1000 bytes */
+    /* to flush the whole cache, which has 1000 bytes, takes twice as many */
     assert_string_equal(STUB->trace,
-                        "copy 8;set 8 255;set 2000 0;event;launch _Z1kPf 3x2x1 32x4x1 64;event;"
-                        "copy 8;set 8 255;set 2000 1;event;launch _Z1kPf 3x2x1 32x4x1 64;event;"
+                        "copy 8;set 8 165;set 2000 0;event;launch _Z1kPf 3x2x1 32x4x1 64;event;"
+                        "copy 8;set 8 165;set 2000 1;event;launch _Z1kPf 3x2x1 32x4x1 64;event;"
                         "wait;");
     assert_true(times[0] == 250000 && times[1] == 250000);
+    run.poison = 0;
+    run.flush_bytes = 1500; /* any other number is meant */
+    run_ok(o.d, m, &run);
+    assert_has(STUB->trace, "copy 8;set 8 255;set 1500 0;event;");
+    run.flush_bytes = 10;
+    run_ok(o.d, m, &run);
+    assert_has(STUB->trace, "set 10 0;event;");
 
     run.started = note_started;
     run.user = &started;
@@ -472,6 +480,25 @@ static void many_launches_go_in_batches(void **state)
     close_device(&o);
 }
 
+/* By a loaded kernel, and when it is loaded for this launch. */
+static void refused(struct kp_device *d, struct kp_module *m, const struct kp_launch *l,
+                    const char *why)
+{
+    double time;
+    struct kp_module *other;
+    struct kp_buf image = KP_BUF_INIT(1 << 20);
+    const struct kp_run run = {.launch = l, .n = 1, .times_ns = &time};
+    assert_int_equal(kp_module_run(d, m, &run, &ERR), KOPT_EINPUT);
+    assert_has(ERR.message, why);
+    make_image(&image, 0);
+    memset(&ERR, 0, sizeof(ERR));
+    assert_int_equal(kp_module_load(d, image.ptr, image.len, "k", l, &other, &ERR),
+                     KOPT_EINPUT);
+    assert_null(other);
+    assert_has(ERR.message, why);
+    kp_buf_deinit(&image);
+}
+
 static void arguments_arrive_and_are_checked(void **state)
 {
     struct open_device o = open_device();
@@ -498,14 +525,12 @@ static void arguments_arrive_and_are_checked(void **state)
     assert_memory_equal(content, "argument", 8);
 
     l.n_args = 1;
-    assert_int_equal(kp_module_run(o.d, m, &run, &ERR), KOPT_EUSAGE);
-    assert_has(ERR.message, "kernel k takes 2 arguments, 1 are given");
+    refused(o.d, m, &l, "kernel k has 2 arguments, the launch gives 1");
     l.n_args = 2;
     args[1].bytes = 8;
-    assert_int_equal(kp_module_run(o.d, m, &run, &ERR), KOPT_EUSAGE);
-    assert_has(ERR.message, "argument 2 of k has 4 bytes in the kernel, 8 are given");
+    refused(o.d, m, &l, "argument 2 of k has 4 bytes in the kernel, 8 are given");
     args[1] = (struct kp_launch_arg){.space = KP_SPACE_SHARED, .bytes = 4};
-    assert_int_equal(kp_module_run(o.d, m, &run, &ERR), KOPT_EUSAGE);
+    refused(o.d, m, &l, "CUDA takes no local memory as argument");
     assert_has(ERR.hint, "extern __shared__");
     kp_buffer_free(o.d, a);
     kp_module_unload(o.d, m);

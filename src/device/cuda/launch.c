@@ -91,6 +91,33 @@ static void read_info(const struct kp_cuda_device *d, struct kp_cuda_module *m)
     m->dynamic_max = most > 0 ? (int)most : 0;
 }
 
+/* Are these the arguments that the kernel takes? */
+static kopt_status check_args(const struct kp_cuda_module *m, const struct kp_launch *l,
+                              kopt_error *err)
+{
+    if (m->params_known && l->n_args != m->n_params)
+        return kp_err(err, KOPT_EINPUT, "kernel %s has %zu arguments, the launch gives %zu",
+                      m->name, m->n_params, l->n_args);
+    for (size_t i = 0; i < l->n_args; i++) {
+        const struct kp_launch_arg *a = &l->args[i];
+        size_t bytes = a->space == KP_SPACE_GLOBAL ? sizeof(kp_cu_pointer) : a->bytes;
+        if (a->space == KP_SPACE_SHARED) {
+            kopt_status st = kp_err(
+                err, KOPT_EINPUT, "argument %zu of %s: CUDA takes no local memory as argument",
+                i + 1, m->name);
+            kp_err_hint(err,
+                        "use extern __shared__ in the kernel and give the launch its size");
+            return st;
+        }
+        if (m->params_known && bytes != m->param_bytes[i])
+            return kp_err(err, KOPT_EINPUT,
+                          "argument %zu of %s has %" PRIu32
+                          " bytes in the kernel, %zu are given",
+                          i + 1, m->name, m->param_bytes[i], bytes);
+    }
+    return KOPT_OK;
+}
+
 /* The sizes of the parameters, so that a launch can be refused instead of reading past what it
  * was given. */
 static kopt_status read_params(const struct kp_cuda_device *d, struct kp_cuda_module *m,
@@ -119,7 +146,6 @@ kopt_status kp_cuda_module_load(struct kp_device *base, const void *image_bytes,
 {
     struct kp_cuda_device *d = (struct kp_cuda_device *)base;
     struct kp_cuda_image image;
-    (void)launch; /* a cubin fits every geometry */
     *out = NULL;
     if (!kp_cuda_image_parse(image_bytes, bytes, &image))
         return kp_err(err, KOPT_EDEVICE, "kernel %s: %zu bytes that are no whole CUDA image",
@@ -142,6 +168,8 @@ kopt_status kp_cuda_module_load(struct kp_device *base, const void *image_bytes,
         st = load_failed(d, rc, &image, "", err);
     else
         st = read_params(d, m, err);
+    if (st == KOPT_OK && launch) /* a cubin fits every geometry */
+        st = check_args(m, launch, err);
     if (st != KOPT_OK)
         goto done;
     read_info(d, m);
@@ -179,34 +207,15 @@ static kopt_status check_grid(const struct kp_cuda_device *d, const struct kp_la
 }
 
 /* Pointers to the arguments' bytes, as the driver wants them; `out` has l->n_args places. */
-static kopt_status bind_args(const struct kp_cuda_module *m, const struct kp_launch *l,
-                             void **out, kopt_error *err)
+static void bind_args(const struct kp_launch *l, void **out)
 {
-    if (m->params_known && l->n_args != m->n_params)
-        return kp_err(err, KOPT_EUSAGE, "kernel %s takes %zu arguments, %zu are given", m->name,
-                      m->n_params, l->n_args);
     for (size_t i = 0; i < l->n_args; i++) {
         const struct kp_launch_arg *a = &l->args[i];
-        size_t bytes = a->space == KP_SPACE_GLOBAL ? sizeof(kp_cu_pointer) : a->bytes;
-        if (a->space == KP_SPACE_SHARED) {
-            kopt_status st = kp_err(
-                err, KOPT_EUSAGE, "argument %zu of %s: CUDA takes no local memory as argument",
-                i + 1, m->name);
-            kp_err_hint(err,
-                        "use extern __shared__ in the kernel and give the launch its size");
-            return st;
-        }
-        if (m->params_known && bytes != m->param_bytes[i])
-            return kp_err(err, KOPT_EUSAGE,
-                          "argument %zu of %s has %" PRIu32
-                          " bytes in the kernel, %zu are given",
-                          i + 1, m->name, m->param_bytes[i], bytes);
         if (a->space == KP_SPACE_GLOBAL)
             out[i] = &((struct kp_cuda_buffer *)a->buffer)->at;
         else
             memcpy(&out[i], &a->value, sizeof(out[i])); /* the driver only reads it */
     }
-    return KOPT_OK;
 }
 
 /* More than 48 KiB must be asked for. */
@@ -228,14 +237,19 @@ static kopt_status allow_shared(struct kp_cuda_device *d, struct kp_cuda_module 
     return KOPT_OK;
 }
 
-/* The memory that is written between launches to empty the cache, kept for the next time. Lines
- * that are written take their places in the cache as those that are read do. It is
- * at least twice the cache, since lines need not be replaced in the order of their use. */
-static kopt_status prepare_flush(struct kp_cuda_device *d, size_t wanted, kopt_error *err)
+/* As many bytes as the cache has stand for all of it, for which twice as many are written,
+ * since lines need not be replaced in the order of their use. */
+static size_t flush_bytes(const struct kp_cuda_device *d, size_t wanted)
 {
-    size_t least = 2 * (size_t)d->base.info.limits.l2_bytes;
-    size_t bytes = wanted > least ? wanted : least;
-    if (wanted == 0 || d->flush_bytes >= bytes)
+    int64_t cache = d->base.info.limits.l2_bytes;
+    return cache > 0 && wanted == (size_t)cache ? 2 * wanted : wanted;
+}
+
+/* The memory that is written between launches to empty the cache, kept for the next time. Lines
+ * that are written take their places in the cache as those that are read do. */
+static kopt_status prepare_flush(struct kp_cuda_device *d, size_t bytes, kopt_error *err)
+{
+    if (d->flush_bytes >= bytes)
         return KOPT_OK;
     if (d->flush)
         (void)d->drv->cuMemFree(d->flush);
@@ -271,6 +285,7 @@ struct flight {
     struct kp_cuda_module *m;
     const struct kp_run *run;
     void **params;
+    size_t flush_bytes;
     bool launch_refused; /* else the failing call was another */
 };
 
@@ -281,9 +296,10 @@ static kp_cu_result restore(const struct flight *f)
         const struct kp_restore *r = &f->run->restore[i];
         kp_cu_pointer to = ((const struct kp_cuda_buffer *)r->dst)->at;
         kp_cu_result rc =
-            r->src ? drv->cuMemcpyDtoDAsync(to, ((const struct kp_cuda_buffer *)r->src)->at,
-                                            r->dst->bytes, f->d->stream)
-                   : drv->cuMemsetD8Async(to, 0xFF, r->dst->bytes, f->d->stream);
+            r->src
+                ? drv->cuMemcpyDtoDAsync(to, ((const struct kp_cuda_buffer *)r->src)->at,
+                                         r->dst->bytes, f->d->stream)
+                : drv->cuMemsetD8Async(to, kp_run_poison(f->run), r->dst->bytes, f->d->stream);
         if (rc != KP_CUDA_SUCCESS)
             return rc;
     }
@@ -301,9 +317,9 @@ static kp_cu_result enqueue(struct flight *f, size_t i)
     const struct kp_launch *l = f->run->launch;
     kp_cu_stream s = f->d->stream;
     kp_cu_result rc = restore(f);
-    if (rc == KP_CUDA_SUCCESS && f->run->flush_bytes)
-        rc = drv->cuMemsetD8Async(f->d->flush, (unsigned char)i, f->d->flush_bytes, s);
-    if (rc == KP_CUDA_SUCCESS && (!f->run->flush_bytes || f->d->flush_bytes < COVERING_BYTES))
+    if (rc == KP_CUDA_SUCCESS && f->flush_bytes)
+        rc = drv->cuMemsetD8Async(f->d->flush, (unsigned char)i, f->flush_bytes, s);
+    if (rc == KP_CUDA_SUCCESS && f->flush_bytes < COVERING_BYTES)
         rc = kp_cuda_delay(f->d);
     if (rc == KP_CUDA_SUCCESS)
         rc = drv->cuEventRecord(f->d->events[2 * i], s);
@@ -380,6 +396,7 @@ kopt_status kp_cuda_run(struct kp_device *base, struct kp_module *module,
 {
     struct flight f = {
         .d = (struct kp_cuda_device *)base, .m = (struct kp_cuda_module *)module, .run = run};
+    f.flush_bytes = flush_bytes(f.d, run->flush_bytes);
     unsigned batch = run->n < KP_CUDA_BATCH ? run->n : KP_CUDA_BATCH;
     kopt_status st = kp_cuda_enter(f.d, err);
     if (st == KOPT_OK)
@@ -389,11 +406,13 @@ kopt_status kp_cuda_run(struct kp_device *base, struct kp_module *module,
     f.params = kp_calloc(run->launch->n_args + 1, sizeof(*f.params));
     if (!f.params)
         return kp_err_nomem(err);
-    st = bind_args(f.m, run->launch, f.params, err);
-    if (st == KOPT_OK)
+    st = check_args(f.m, run->launch, err);
+    if (st == KOPT_OK) {
+        bind_args(run->launch, f.params);
         st = allow_shared(f.d, f.m, run->launch->shared_bytes, err);
+    }
     if (st == KOPT_OK)
-        st = prepare_flush(f.d, run->flush_bytes, err);
+        st = prepare_flush(f.d, f.flush_bytes, err);
     if (st == KOPT_OK)
         st = prepare_events(f.d, batch, err);
     for (unsigned done = 0; done < run->n && st == KOPT_OK;) {

@@ -480,7 +480,7 @@ static kopt_status run_once(struct fake_device *d, struct fake_module *m,
         if (run->restore[r].src)
             st = fake_copy(&d->base, run->restore[r].dst, run->restore[r].src, err);
         else
-            st = fake_fill(&d->base, run->restore[r].dst, 0xFF, err);
+            st = fake_fill(&d->base, run->restore[r].dst, kp_run_poison(run), err);
     }
     if (st == KOPT_OK && run->flush_bytes && d->drv->fk_flush) {
         int rc = d->drv->fk_flush(d->handle, run->flush_bytes);

@@ -332,7 +332,7 @@ static kopt_status restore(struct cl_device *d, const struct kp_run *run, kopt_e
         struct kp_buffer *src = run->restore[i].src;
         cl_int rc = CL_SUCCESS;
         if (!src)
-            rc = enqueue_fill(&d->s, dst, 0xFF);
+            rc = enqueue_fill(&d->s, dst, kp_run_poison(run));
         else if (src != dst)
             rc = enqueue_copy(&d->s, dst, src);
         if (rc != CL_SUCCESS)
