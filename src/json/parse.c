@@ -2,28 +2,28 @@
 #include "json/impl.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* NOLINTNEXTLINE(misc-no-recursion): at most KP_JSON_DEPTH_MAX levels */
-static bool depth_ok(json_t *j, int left)
+/* The bracket that opens one level too many, looked for before Jansson meets it, since a place
+ * in the text is what the user needs. NULL when there is none. */
+static const char *too_deep(struct kp_str text)
 {
-    if (!json_is_array(j) && !json_is_object(j))
-        return true;
-    if (left == 0)
-        return false;
-    if (json_is_array(j)) {
-        for (size_t i = 0; i < json_array_size(j); i++) {
-            if (!depth_ok(json_array_get(j, i), left - 1))
-                return false;
-        }
-        return true;
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '[' || c == '{') && depth++ == KP_JSON_DEPTH_MAX)
+            return text.ptr + i;
+        else if (!in_string && (c == ']' || c == '}'))
+            depth--;
     }
-    for (void *it = json_object_iter(j); it; it = json_object_iter_next(j, it)) {
-        if (!depth_ok(json_object_iter_value(it), left - 1))
-            return false;
-    }
-    return true;
+    return NULL;
 }
 
 static struct kp_str line_of(struct kp_str text, int line)
@@ -41,9 +41,6 @@ static kopt_status syntax_error(struct kp_str text, const char *name, const json
     /* Where an allocation fails below the parser, Jansson says nothing at all. */
     if (json_error_code(je) == json_error_out_of_memory || !je->text[0])
         return kp_err_nomem(err);
-    if (json_error_code(je) == json_error_stack_overflow)
-        return kp_err(err, KOPT_EINPUT, "%s: nested deeper than %d levels", name,
-                      KP_JSON_DEPTH_MAX);
     kopt_status st = kp_err(err, KOPT_EINPUT, "not valid JSON: %s", je->text);
     struct kp_str line = line_of(text, je->line);
     bool behind = json_error_code(je) == json_error_premature_end_of_input || je->column < 1;
@@ -51,21 +48,36 @@ static kopt_status syntax_error(struct kp_str text, const char *name, const json
     return st;
 }
 
+static kopt_status depth_error(struct kp_str text, const char *name, const char *at,
+                               kopt_error *err)
+{
+    const char *start = at;
+    const char *end = memchr(at, '\n', (size_t)(text.ptr + text.len - at));
+    int line = 1;
+    int column = 1;
+    while (start > text.ptr && start[-1] != '\n')
+        column += (*--start & 0xc0) != 0x80;
+    for (const char *c = text.ptr; c < start; c++)
+        line += *c == '\n';
+    kopt_status st =
+        kp_err(err, KOPT_EINPUT, "nested deeper than %d levels", KP_JSON_DEPTH_MAX);
+    kp_err_at(err, name, line, column, start, (int)((end ? end : text.ptr + text.len) - start));
+    return st;
+}
+
 kopt_status kp_json_parse(struct kp_str text, const char *name, struct kp_json **out,
                           kopt_error *err)
 {
     json_error_t je;
+    const char *deep = too_deep(text);
     *out = NULL;
     memset(&je, 0, sizeof(je));
+    if (deep)
+        return depth_error(text, name ? name : "text", deep, err);
     json_t *j = json_loadb(text.len ? text.ptr : "", text.len,
                            JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
     if (!j)
         return syntax_error(text, name ? name : "text", &je, err);
-    if (!depth_ok(j, KP_JSON_DEPTH_MAX)) {
-        json_decref(j);
-        return kp_err(err, KOPT_EINPUT, "%s: nested deeper than %d levels",
-                      name ? name : "text", KP_JSON_DEPTH_MAX);
-    }
     *out = kp_json_wrap(j);
     return KOPT_OK;
 }

@@ -156,6 +156,9 @@ void *kp_parser_unexpected(struct kp_parser *p, const char *want)
 
 bool kp_parser_memory(struct kp_parser *p)
 {
+    if (p->status == KOPT_OK && p->arena->over)
+        kp_parser_fail(p, p->tok.pos, "the file needs more than %zu MiB of memory",
+                       p->arena->max >> 20);
     if (p->status == KOPT_OK && p->arena->failed)
         p->status = kp_err_nomem(p->err);
     return p->status == KOPT_OK;

@@ -127,6 +127,9 @@ static kopt_status narrow(struct binding *w, size_t index, struct kp_str text)
         return kp_err(w->err, KOPT_EUSAGE, "%s is given twice", p->name);
     bool *keep = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*keep));
     struct kp_value *values = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*values));
+    if (w->b->arena.over)
+        return kp_err(w->err, KOPT_ERANGE, "the narrowed lists need more than %d MiB",
+                      BOUND_ARENA_MAX >> 20);
     if (!keep || !values)
         return kp_err_nomem(w->err);
     kopt_status st = mark(w, p, text, keep);

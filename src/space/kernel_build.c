@@ -7,18 +7,40 @@
 #include <stdio.h>
 #include <string.h>
 
+/* At the line that is read, where there is one. */
+__attribute__((format(printf, 2, 3))) static kopt_status limit_reached(struct kp_builder *b,
+                                                                       const char *fmt, ...)
+{
+    char message[512];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    va_end(ap);
+    if (b->line)
+        return kp_piece_fail(b, b->line, kp_lex(b->line->text, 0).pos, "%s", message);
+    return kp_err(b->err, KOPT_EINPUT, "%s", message);
+}
+
+kopt_status kp_builder_memory(struct kp_builder *b)
+{
+    if (!b->k->arena.over)
+        return kp_err_nomem(b->err);
+    return limit_reached(b, "the file needs more than %zu MiB of memory",
+                         b->k->arena.max >> 20);
+}
+
 void *kp_vec_push(struct kp_builder *b, struct kp_vec *v, size_t size, size_t max,
                   const char *what, kopt_status *st)
 {
     if (v->n >= max) {
-        *st = kp_err(b->err, KOPT_EINPUT, "%s: more than %zu %s", b->k->path, max, what);
+        *st = limit_reached(b, "more than %zu %s", max, what);
         return NULL;
     }
     if (v->n == v->cap) {
         size_t cap = v->cap ? 2 * v->cap : 8;
         void *items = kp_arena_alloc(&b->k->arena, cap, size);
         if (!items) {
-            *st = kp_err_nomem(b->err);
+            *st = kp_builder_memory(b);
             return NULL;
         }
         if (v->n)
@@ -33,7 +55,7 @@ void *kp_vec_push(struct kp_builder *b, struct kp_vec *v, size_t size, size_t ma
 kopt_status kp_builder_text(struct kp_builder *b, struct kp_str s, const char **out)
 {
     *out = kp_arena_strndup(&b->k->arena, s.ptr, s.len);
-    return *out ? KOPT_OK : kp_err_nomem(b->err);
+    return *out ? KOPT_OK : kp_builder_memory(b);
 }
 
 kopt_status kp_piece_fail(struct kp_builder *b, const struct kp_piece *at, size_t off,
@@ -113,7 +135,7 @@ static const struct kp_expr *copy_node(struct writing *w, const struct kp_expr *
     const struct kp_expr **args =
         kp_arena_alloc(arena, e->n_args, sizeof(const struct kp_expr *));
     if (!copy || !args) {
-        w->st = kp_err_nomem(w->b->err);
+        w->st = kp_builder_memory(w->b);
         return NULL;
     }
     *copy = *e;
@@ -218,7 +240,7 @@ kopt_status kp_builder_const(struct kp_builder *b, struct kp_value v,
     struct kp_expr *e = kp_arena_alloc(&b->k->arena, 1, sizeof(*e));
     *out = e;
     if (!e)
-        return kp_err_nomem(b->err);
+        return kp_builder_memory(b);
     *e = (struct kp_expr){.op = KP_OP_CONST, .depth = 1, .value = v};
     return KOPT_OK;
 }
@@ -273,7 +295,7 @@ kopt_status kp_builder_rule(struct kp_builder *b, const struct kp_piece *at, siz
     struct kp_rule *rule = kp_vec_push(b, &b->rules, sizeof(*rule), KP_RULES_MAX, "rules", &st);
     char *text = rule ? kp_arena_strndup(&b->k->arena, at->text.ptr, used) : NULL;
     if (!text)
-        return rule ? kp_err_nomem(b->err) : st;
+        return rule ? kp_builder_memory(b) : st;
     /* One line; the offsets of the expression's nodes stay true. */
     for (char *c = text; *c; c++) {
         if (*c == '\n' || *c == '\r' || *c == '\t' ||
@@ -367,7 +389,7 @@ static kopt_status finish_problem(struct kp_builder *b)
     int64_t *values = kp_arena_alloc(&k->arena, n, sizeof(*values));
     bool *has = kp_arena_alloc(&k->arena, n, sizeof(*has));
     if (!names || !values || !has)
-        return kp_err_nomem(b->err);
+        return kp_builder_memory(b);
     for (size_t i = 0; i < n; i++) {
         names[i] = from[i].name;
         values[i] = from[i].value;

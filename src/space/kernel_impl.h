@@ -10,7 +10,7 @@
 enum {
     KP_KERNEL_FILE_MAX = 16 << 20,   /* bytes of a source or T1 file */
     KP_KERNEL_ARENA_MAX = 512 << 20, /* everything that a kernel holds */
-    KP_KERNEL_ITEMS_MAX = 1024,      /* arguments, lets, metrics, flags.. of each kind */
+    KP_KERNEL_ITEMS_MAX = 1024,      /* lets, metrics, references, flags: of each */
     KP_KERNEL_LINES_MAX = 100000,    /* pragma lines */
     KP_KERNEL_NODES_MAX = 20000      /* nodes of one expression with its lets written out */
 };
@@ -29,7 +29,8 @@ struct kp_problem_name {
 };
 
 struct kp_builder {
-    struct kp_vec pragmas; /* struct kp_pragma: the lines of a kernel file */
+    struct kp_vec pragmas;       /* struct kp_pragma: the lines of a kernel file */
+    const struct kp_piece *line; /* the one that is read; NULL for none and for T1 */
     struct kp_kernel *k;
     kopt_error *err;
     enum kp_dialect dialect;
@@ -51,12 +52,16 @@ kopt_status kp_builder_init(struct kp_builder *b, const char *path, enum kp_dial
 /* Hand everything to the kernel. */
 kopt_status kp_builder_finish(struct kp_builder *b);
 
+/* The error of an allocation in the kernel's arena: KOPT_ENOMEM, or KOPT_EINPUT where the
+ * arena's limit is reached. */
+kopt_status kp_builder_memory(struct kp_builder *b);
+
 /* A zeroed new element; NULL and an error when there is no memory or there are `max` already
  * (`what` in plural for the message). */
 void *kp_vec_push(struct kp_builder *b, struct kp_vec *v, size_t size, size_t max,
                   const char *what, kopt_status *st);
 
-/* A terminated copy in the kernel's arena. Errors: KOPT_ENOMEM. */
+/* A terminated copy in the kernel's arena. Errors: those of kp_builder_memory(). */
 kopt_status kp_builder_text(struct kp_builder *b, struct kp_str s, const char **out);
 
 /* A piece of the user's text, for messages and for what is parsed out of it. */

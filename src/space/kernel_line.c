@@ -163,7 +163,7 @@ kopt_status kp_line_string(struct kp_line *l, const char *want, const char **out
     if (kp_lex_string(kp_line_text(l, t), &l->b->k->arena, &s))
         return kp_builder_text(l->b, s, out);
     if (l->b->k->arena.failed)
-        return kp_err_nomem(l->b->err);
+        return kp_builder_memory(l->b);
     return kp_piece_fail(l->b, &l->whole, t.pos,
                          "only \\\\, \\' and \\\" may follow a backslash in a string");
 }
@@ -487,8 +487,10 @@ static kopt_status find_lines(struct kp_builder *b)
     while (kp_pragma_next(b->k->source, &scan, &p)) {
         struct kp_pragma *place = kp_vec_push(b, &b->pragmas, sizeof(p), KP_KERNEL_LINES_MAX,
                                               "'#pragma kopt' lines", &st);
-        if (!place)
+        if (!place) {
+            kp_err_wrap(b->err, "%s", b->k->path);
             return st;
+        }
         *place = p;
     }
     return KOPT_OK;
@@ -507,7 +509,9 @@ static kopt_status read_pass(struct kp_builder *b, int pass)
         struct kp_line l = {.b = b};
         l.whole.text = (struct kp_str){source.ptr + p->text, p->end - p->text};
         l.whole.where = kp_source_at(&start, from_start, p->text - p->start);
+        b->line = &l.whole;
         kopt_status st = read_line(&l, pass);
+        b->line = NULL;
         if (st != KOPT_OK)
             return st;
     }

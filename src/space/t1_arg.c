@@ -51,7 +51,8 @@ static kopt_status read_type(struct kp_t1 *t, const struct kp_json *j, struct kp
     if (kp_str_is(type, "custom")) {
         a->elem = KP_U8;
         st = kp_json_need_i64(j, "TypeSize", bytes, t->b->err);
-        return st == KOPT_OK && *bytes < 1 ? kp_t1_fail(t, "'TypeSize' must be positive") : st;
+        return st == KOPT_OK && *bytes < 1 ? kp_t1_fail(t, NULL, "'TypeSize' must be positive")
+                                           : st;
     }
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         a->elem = types[i].elem;
@@ -59,7 +60,7 @@ static kopt_status read_type(struct kp_t1 *t, const struct kp_json *j, struct kp
                              : kp_str_is(type, types[i].name))
             return KOPT_OK;
     }
-    return kp_t1_fail(t, "unknown type '%.*s'", KP_STR_FMT(type));
+    return kp_t1_fail(t, kp_json_get(j, "Type"), "unknown type '%.*s'", KP_STR_FMT(type));
 }
 
 /* ---- fills ---- */
@@ -100,7 +101,7 @@ static kopt_status read_fill(struct kp_t1 *t, const struct kp_json *j, struct kp
         const struct kp_json *source = generator_of(j);
         a->fill = KP_FILL_GENERATOR;
         if (!source)
-            return kp_t1_fail(t, "a generator without 'DataSource'");
+            return kp_t1_fail(t, NULL, "a generator without 'DataSource'");
         return kp_t1_expr(t, source, KP_NAMES_INDEX, &a->fill_a);
     }
     if (kp_str_is(type, "BinaryRaw")) {
@@ -108,7 +109,7 @@ static kopt_status read_fill(struct kp_t1 *t, const struct kp_json *j, struct kp
         st = kp_json_need_str(j, "DataSource", &file, t->b->err);
         return st == KOPT_OK ? kp_builder_text(t->b, file, &a->fill_file) : st;
     }
-    return kp_t1_fail(t,
+    return kp_t1_fail(t, kp_json_get(j, "FillType"),
                       "FillType '%.*s' is not supported (Constant, Random, Generator, "
                       "BinaryRaw)",
                       KP_STR_FMT(type));
@@ -134,7 +135,8 @@ static kopt_status read_access(struct kp_t1 *t, const struct kp_json *j, struct 
     else if (access.len == 0 || kp_str_is(access, "ReadOnly"))
         a->dir = KP_DIR_IN;
     else
-        return kp_t1_fail(t, "AccessType '%.*s' is not ReadOnly, WriteOnly or ReadWrite",
+        return kp_t1_fail(t, kp_json_get(j, "AccessType"),
+                          "AccessType '%.*s' is not ReadOnly, WriteOnly or ReadWrite",
                           KP_STR_FMT(access));
     return KOPT_OK;
 }
@@ -145,7 +147,7 @@ static kopt_status read_count(struct kp_t1 *t, const struct kp_json *j, enum kp_
 {
     const struct kp_json *size = kp_json_get(j, "Size");
     if (!size)
-        return kp_t1_fail(t, "'Size' is missing");
+        return kp_t1_fail(t, NULL, "'Size' is missing");
     kopt_status st = kp_t1_expr(t, size, names, out);
     if (st != KOPT_OK || bytes == 1)
         return st;
@@ -154,7 +156,7 @@ static kopt_status read_count(struct kp_t1 *t, const struct kp_json *j, enum kp_
     int64_t n = 0;
     if (kp_expr_eval(*out, &none, &v, NULL) != KP_EVAL_VALUE || v.type != KP_INT ||
         __builtin_mul_overflow(v.as.i, bytes, &n))
-        return kp_t1_fail(t, "the 'Size' of a custom type must be a constant integer");
+        return kp_t1_fail(t, NULL, "the 'Size' of a custom type must be a constant integer");
     return kp_builder_const(t->b, kp_int(n), out);
 }
 
@@ -173,9 +175,9 @@ static kopt_status read_scalar(struct kp_t1 *t, const struct kp_json *j, struct 
     const struct kp_json *value = kp_json_get(j, "FillValue");
     a->kind = KP_ARG_SCALAR;
     if (a->lanes != 1)
-        return kp_t1_fail(t, "a scalar of a vector type is not supported");
+        return kp_t1_fail(t, NULL, "a scalar of a vector type is not supported");
     if (!value)
-        return kp_t1_fail(t, "a scalar without 'FillValue'");
+        return kp_t1_fail(t, NULL, "a scalar without 'FillValue'");
     return kp_t1_expr(t, value, KP_NAMES_CONFIG, &a->value);
 }
 
@@ -197,12 +199,13 @@ static kopt_status read_by_memory(struct kp_t1 *t, const struct kp_json *j, stru
         return read_count(t, j, KP_NAMES_CONFIG, bytes, &a->count);
     }
     if (kp_str_is(memory, "Symbol"))
-        return kp_t1_fail(t, "a symbol is not supported: pass the data as an argument");
-    return kp_t1_fail(t, "MemoryType '%.*s' is not Vector, Scalar or Local",
-                      KP_STR_FMT(memory));
+        return kp_t1_fail(t, kp_json_get(j, "MemoryType"),
+                          "a symbol is not supported: pass the data as an argument");
+    return kp_t1_fail(t, kp_json_get(j, "MemoryType"),
+                      "MemoryType '%.*s' is not Vector, Scalar or Local", KP_STR_FMT(memory));
 }
 
-static kopt_status read_argument(struct kp_t1 *t, const struct kp_json *j, size_t index)
+kopt_status kp_t1_argument(struct kp_t1 *t, const struct kp_json *j, size_t index)
 {
     struct kp_str name;
     char unnamed[32];
@@ -212,41 +215,24 @@ static kopt_status read_argument(struct kp_t1 *t, const struct kp_json *j, size_
     const struct kp_arg *args = t->b->args.items;
     for (size_t i = 0; st == KOPT_OK && i < t->b->args.n; i++) {
         if (kp_str_is(name, args[i].name))
-            st = kp_t1_fail(t, "two arguments are named '%.*s'", KP_STR_FMT(name));
+            st = kp_t1_fail(t, NULL, "two arguments are named '%.*s'", KP_STR_FMT(name));
     }
     if (st == KOPT_OK)
         st = kp_builder_text(t->b, name, &a.name);
     if (st == KOPT_OK)
         st = read_by_memory(t, j, &a);
-    struct kp_arg *place = st == KOPT_OK ? kp_vec_push(t->b, &t->b->args, sizeof(a),
-                                                       KP_KERNEL_ITEMS_MAX, "arguments", &st)
-                                         : NULL;
+    struct kp_arg *place =
+        st == KOPT_OK ? kp_vec_push(t->b, &t->b->args, sizeof(a), KP_ARGS_MAX, "arguments", &st)
+                      : NULL;
     if (place)
         *place = a;
     return st;
 }
 
-static kopt_status wrapped(struct kp_t1 *t, kopt_status st, const char *key, size_t i)
-{
-    if (st != KOPT_OK)
-        kp_err_wrap(t->b->err, "%s[%zu]", key, i);
-    return st;
-}
-
-kopt_status kp_t1_arguments(struct kp_t1 *t)
-{
-    const struct kp_json *list = kp_json_get(t->spec, "Arguments");
-    for (size_t i = 0; i < kp_json_size(list); i++) {
-        kopt_status st = wrapped(t, read_argument(t, kp_json_at(list, i), i), "Arguments", i);
-        if (st != KOPT_OK)
-            return st;
-    }
-    return KOPT_OK;
-}
-
 /* ---- references ---- */
 
-static kopt_status find_target(struct kp_t1 *t, struct kp_str name, size_t *index)
+static kopt_status find_target(struct kp_t1 *t, const struct kp_json *j, struct kp_str name,
+                               size_t *index)
 {
     const struct kp_arg *args = t->b->args.items;
     for (size_t i = 0; i < t->b->args.n; i++) {
@@ -255,10 +241,10 @@ static kopt_status find_target(struct kp_t1 *t, struct kp_str name, size_t *inde
         *index = i;
         if (args[i].kind == KP_ARG_BUFFER && args[i].dir != KP_DIR_IN)
             return KOPT_OK;
-        return kp_t1_fail(t, "the target '%.*s' is no buffer that the kernel writes",
+        return kp_t1_fail(t, NULL, "the target '%.*s' is no buffer that the kernel writes",
                           KP_STR_FMT(name));
     }
-    return kp_t1_fail(t, "no argument is named '%.*s'", KP_STR_FMT(name));
+    return kp_t1_fail(t, j, "no argument is named '%.*s'", KP_STR_FMT(name));
 }
 
 static kopt_status read_expected(struct kp_t1 *t, const struct kp_json *j,
@@ -279,11 +265,11 @@ static kopt_status read_expected(struct kp_t1 *t, const struct kp_json *j,
         c->fill = KP_FILL_GENERATOR;
         const struct kp_json *source = generator_of(j);
         return source ? kp_t1_expr(t, source, KP_NAMES_INDEX, &c->fill_a)
-                      : kp_t1_fail(t, "a generator without 'DataSource'");
+                      : kp_t1_fail(t, NULL, "a generator without 'DataSource'");
     }
     if (!kp_str_is(type, "BinaryRaw"))
-        return kp_t1_fail(t, "FillType '%.*s' is not supported for a reference",
-                          KP_STR_FMT(type));
+        return kp_t1_fail(t, kp_json_get(j, "FillType"),
+                          "FillType '%.*s' is not supported for a reference", KP_STR_FMT(type));
     c->kind = KP_CHECK_FILE;
     st = kp_json_need_str(j, "DataSource", &file, t->b->err);
     return st == KOPT_OK ? kp_builder_text(t->b, file, &c->name) : st;
@@ -307,40 +293,29 @@ static kopt_status read_tolerance(struct kp_t1 *t, const struct kp_json *j,
     bool relative = kp_str_is(method, "SideBySideRelativeComparison");
     if (!relative && !kp_str_is(method, "SideBySideComparison") &&
         !kp_str_is(method, "AbsoluteDifference"))
-        return kp_t1_fail(t, "unknown ValidationMethod '%.*s'", KP_STR_FMT(method));
+        return kp_t1_fail(t, kp_json_get(j, "ValidationMethod"),
+                          "unknown ValidationMethod '%.*s'", KP_STR_FMT(method));
     st = kp_builder_const(t->b, kp_float(relative ? threshold : 0), &c->rtol);
     return st == KOPT_OK ? kp_builder_const(t->b, kp_float(relative ? 0 : threshold), &c->atol)
                          : st;
 }
 
-static kopt_status read_reference(struct kp_t1 *t, const struct kp_json *j)
+kopt_status kp_t1_reference(struct kp_t1 *t, const struct kp_json *j, size_t index)
 {
     struct kp_str target;
     struct kp_check_decl c = {0};
+    (void)index;
     kopt_status st = kp_json_need_str(j, "TargetName", &target, t->b->err);
     if (st == KOPT_OK)
-        st = find_target(t, target, &c.arg);
+        st = find_target(t, kp_json_get(j, "TargetName"), target, &c.arg);
     if (st == KOPT_OK)
         st = read_expected(t, j, &c);
     if (st == KOPT_OK)
         st = read_tolerance(t, j, &c);
-    struct kp_check_decl *place =
-        st == KOPT_OK
-            ? kp_vec_push(t->b, &t->b->checks, sizeof(c), KP_KERNEL_ITEMS_MAX, "checks", &st)
-            : NULL;
+    struct kp_check_decl *place = st == KOPT_OK ? kp_vec_push(t->b, &t->b->checks, sizeof(c),
+                                                              KP_CHECKS_MAX, "checks", &st)
+                                                : NULL;
     if (place)
         *place = c;
     return st;
-}
-
-kopt_status kp_t1_references(struct kp_t1 *t)
-{
-    const struct kp_json *list = kp_json_get(t->spec, "ReferenceArguments");
-    for (size_t i = 0; i < kp_json_size(list); i++) {
-        kopt_status st =
-            wrapped(t, read_reference(t, kp_json_at(list, i)), "ReferenceArguments", i);
-        if (st != KOPT_OK)
-            return st;
-    }
-    return KOPT_OK;
 }

@@ -119,6 +119,15 @@ static void nesting_is_limited(void **state)
         assert_int_equal(st, depth <= KP_JSON_DEPTH_MAX ? KOPT_OK : KOPT_EINPUT);
         kp_json_free(j);
     }
+    /* Where it is; brackets in strings do not count. */
+    size_t len = (size_t)sprintf(text, "{\n \"[[\\\"[\": ");
+    memset(text + len, '[', 200);
+    assert_int_equal(kp_json_parse((struct kp_str){text, len + 200}, "deep.json", &j, &err),
+                     KOPT_EINPUT);
+    assert_string_equal(err.message, "nested deeper than 128 levels");
+    assert_string_equal(err.file, "deep.json");
+    assert_int_equal(err.line, 2);
+    assert_int_equal(err.column, len - 2 + KP_JSON_DEPTH_MAX);
 }
 
 static void a_tree_too_deep_is_not_written(void **state)

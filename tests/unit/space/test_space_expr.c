@@ -156,15 +156,19 @@ static void texts_are_limited(void **state)
     free(text);
 }
 
-static void a_full_arena_is_out_of_memory(void **state)
+static void a_full_arena_is_a_limit_with_a_place(void **state)
 {
     struct fixture *f = *state;
     const struct kp_expr *e = NULL;
-    struct kp_arena tiny = KP_ARENA_INIT(64);
-    assert_int_equal(kp_expr_parse(KP_STR("BM + TM * 2"), &f->scope, KP_DIALECT_KOPT, NULL,
-                                   &tiny, &e, &f->err),
-                     KOPT_ENOMEM);
+    struct kp_arena tiny = KP_ARENA_INIT(1 << 20);
+    struct kp_source_pos where = {.file = "k.cl", .line = 7, .column = 3};
+    assert_int_equal(kp_expr_parse(KP_STR("BM in range(1000000)"), &f->scope, KP_DIALECT_KOPT,
+                                   &where, &tiny, &e, &f->err),
+                     KOPT_EINPUT);
     assert_null(e);
+    assert_string_equal(f->err.message, "the file needs more than 1 MiB of memory");
+    assert_int_equal(f->err.line, 7);
+    assert_int_equal(f->err.column, 23);
     kp_arena_deinit(&tiny);
 }
 
@@ -313,7 +317,7 @@ int main(void)
         CASE(nesting_of_lists_is_limited),
         CASE(chains_are_long_but_not_endless),
         CASE(texts_are_limited),
-        CASE(a_full_arena_is_out_of_memory),
+        CASE(a_full_arena_is_a_limit_with_a_place),
         CASE(bytes_of_any_kind_are_refused_politely),
         CASE(positions_follow_the_caller),
         CASE(slots_are_visited),

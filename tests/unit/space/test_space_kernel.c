@@ -204,7 +204,36 @@ static void too_many_parameters_are_refused(void **state)
         len += (size_t)sprintf(text + len, " P%d {1}", i);
     assert_int_equal(kp_kernel_parse("k.cl", (struct kp_str){text, len}, &k, &err),
                      KOPT_EINPUT);
-    assert_string_equal(err.message, "k.cl: more than 128 parameters");
+    assert_string_equal(err.message, "more than 128 parameters");
+    assert_int_equal(err.line, 2);
+    assert_int_equal(err.column, 14);
+}
+
+/* What is read can be run: a session takes no more. */
+static void arguments_and_checks_are_limited(void **state)
+{
+    static char text[32768];
+    size_t len = (size_t)sprintf(text, "%s", HEAD LAUNCH);
+    struct kp_kernel *k = NULL;
+    kopt_error err;
+    (void)state;
+    for (int i = 0; i < KP_ARGS_MAX; i++)
+        len += (size_t)sprintf(text + len, "#pragma kopt arg a%d f32[1] out\n", i);
+    size_t args = len;
+    for (int i = 0; i < KP_CHECKS_MAX; i++)
+        len += (size_t)sprintf(text + len, "#pragma kopt check a%d against constant(0)\n", i);
+    assert_int_equal(kp_kernel_parse("k.cl", (struct kp_str){text, len}, &k, &err), KOPT_OK);
+    kp_kernel_free(k);
+    len += (size_t)sprintf(text + len, "#pragma kopt check a0 against constant(1)\n");
+    assert_int_equal(kp_kernel_parse("k.cl", (struct kp_str){text, len}, &k, &err),
+                     KOPT_EINPUT);
+    assert_string_equal(err.message, "more than 64 checks");
+    assert_int_equal(err.line, 4 + KP_ARGS_MAX + KP_CHECKS_MAX + 1);
+    len = args + (size_t)sprintf(text + args, "#pragma kopt arg b i32 = 1\n");
+    assert_int_equal(kp_kernel_parse("k.cl", (struct kp_str){text, len}, &k, &err),
+                     KOPT_EINPUT);
+    assert_string_equal(err.message, "more than 256 arguments");
+    assert_int_equal(err.line, 4 + KP_ARGS_MAX + 1);
 }
 
 static void names_are_limited(void **state)
@@ -687,6 +716,7 @@ int main(void)
         cmocka_unit_test(windows_line_ends_and_a_byte_order_mark_are_fine),
         cmocka_unit_test(the_language_comes_from_the_name_or_the_file),
         cmocka_unit_test(too_many_parameters_are_refused),
+        cmocka_unit_test(arguments_and_checks_are_limited),
         cmocka_unit_test(names_are_limited),
         cmocka_unit_test(values_are_narrowed_in_the_order_of_the_file),
         cmocka_unit_test(the_problem_is_written_sorted),

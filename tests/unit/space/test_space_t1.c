@@ -240,6 +240,20 @@ static void wrong_files_get_one_clear_line(void **state)
         {"\"TargetName\":\"x\"", "\"TargetName\":\"z\"", "no argument is named 'z'"},
         {"AbsoluteDifference", "Guess", "unknown ValidationMethod 'Guess'"},
         {"0.5", "\"0.5\"", "'ValidationThreshold': number expected"},
+        {"{\"X\":\"B\"}", "64", "'LocalSize' must be an object with X, Y and Z, found integer"},
+        {"{\"X\":\"B\"}", "\"B\"", "'LocalSize' must be an object"},
+        {"{\"X\":\"64\"}", "[64,1,1]", "'GlobalSize' must be an object"},
+        {"{\"X\":\"64\"}", "null", "neither 'ProblemSize' nor 'GlobalSize'"},
+        {"\"X\":\"64\"", "\"X\":[64]", "GlobalSize.X: a number, boolean or string expected"},
+        {"\"LocalSize\"", "\"ProblemSize\":64,\"GridDivX\":[true],\"LocalSize\"",
+         "GridDivX[0]: a string or a number expected, found boolean"},
+        {"\"LocalSize\"", "\"ProblemSize\":64,\"GridDivX\":{},\"LocalSize\"",
+         "GridDivX[0]: a string or a number expected, found object"},
+        {"\"LocalSize\"", "\"ProblemSize\":64,\"GridDivY\":[\"Q\"],\"LocalSize\"",
+         "GridDiv.Y: unknown name 'Q'"},
+        {"\"Arguments\":[", "\"Arguments\":\"x\",\"Other\":[", "'Arguments' must be an array"},
+        {"\"ReferenceArguments\":[", "\"ReferenceArguments\":7,\"Other\":[",
+         "'ReferenceArguments' must be an array"},
     };
     char text[2048];
     struct kp_kernel *k = NULL;
@@ -253,6 +267,8 @@ static void wrong_files_get_one_clear_line(void **state)
         if (st != KOPT_EINPUT || !strstr(err.message, edits[i].message))
             fail_msg("%s: status %d, '%s'", edits[i].to, (int)st, err.message);
         assert_string_equal(err.file, "t.json");
+        if (err.line == 0) /* the command shows the place of what has one */
+            assert_int_equal(strncmp(err.message, "t.json: ", 8), 0);
         assert_null(k);
     }
 }
@@ -272,6 +288,12 @@ static void block_sizes_default_as_in_kernel_tuner(void **state)
         {{"\"GlobalSize\"", "\"GlobalSizeType\":\"Vulkan\",\"SharedMemory\":16,\"GlobalSize\"",
           ""},
          "1 1 1 / 64 1 1 / 16"},
+        {{"\"GlobalSize\"", "\"GridDivX\":32,\"ProblemSize\":1000,\"GlobalSize\"", ""},
+         "1 1 1 / 32 1 1 / 0"},
+        {{"\"GlobalSize\"",
+          "\"GridDivX\":[\"B  # a comment\",8],\"ProblemSize\":1000,\"GlobalSize\"", ""},
+         "1 1 1 / 125 1 1 / 0"},
+        {{"\"X\":\"B\"", "\"X\":\"B # a comment\",\"Y\":2", ""}, "1 2 1 / 64 1 1 / 0"},
         {{"\"GlobalSize\"", "\"GridDivX\":\"B\",\"ProblemSize\":[\"9\"],\"GlobalSize\"", ""},
          "1 1 1 / 9 1 1 / 0"},
     };
