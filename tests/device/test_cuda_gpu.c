@@ -4,43 +4,22 @@
  *
  * A fault ends CUDA for its process, so each is made in a process of its own: this program with
  * the fault's name as its argument. */
+#include "support.h"
+
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "device/device.h"
 #include "os/clock.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { IMAGE_MAX = 64 << 20 };
 
 static struct kp_runtime *RT;
 static struct kp_compiler *COMPILER;
 static struct kp_device *DEV;
-static kopt_error ERR;
-
-#define OK(call)                                                             \
-    do {                                                                     \
-        kopt_status status_ = (call);                                        \
-        if (status_ != KOPT_OK)                                              \
-            fail_msg("%s: status %d: %s", #call, (int)status_, ERR.message); \
-    } while (0)
-
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, text);
-}
 
 static struct kp_module *build(const char *source, const char *entry)
 {
@@ -53,15 +32,6 @@ static struct kp_module *build(const char *source, const char *entry)
     kp_buf_deinit(&image);
     return m;
 }
-
-static struct kp_launch_arg global(struct kp_buffer *b)
-{
-    return (struct kp_launch_arg){
-        .space = KP_SPACE_GLOBAL, .bytes = kp_buffer_bytes(b), .buffer = b};
-}
-
-#define VALUE(v) \
-    ((struct kp_launch_arg){.space = KP_SPACE_VALUE, .value = &(v), .bytes = sizeof(v)})
 
 /* A flush of the whole cache. */
 #define CACHE ((size_t)kp_device_info(DEV)->limits.l2_bytes)

@@ -446,7 +446,7 @@ static void warnings_are_kept_but_not_those_about_our_pragmas(void **state)
     struct fixture *f = *state;
     assert_int_equal(compile_text(f,
                                   "#pragma kopt kernel k\n"
-                                  "#pragma kopt param BM {1, 2}\n"
+                                  "  #  pragma  kopt param BM {1, 2}\n"
                                   "#pragma unrol 4\n"
                                   "__global__ void k(int *a) { int unused; a[0] = 1; }\n",
                                   "k"),
@@ -644,6 +644,28 @@ static void without_headers_of_cuda_the_hint_says_so(void **state)
     assert_has(f->err.hint, "CUDA_HOME");
 }
 
+/* As a stranger's compiler would see them: no macro is defined. */
+static void the_examples_compile_without_a_word(void **state)
+{
+    static const char *const NAMES[] = {"convolution", "gemm",    "hotspot",
+                                        "reduction",   "softmax", "transpose"};
+    struct fixture *f = *state;
+    const char *root = getenv("KOPT_SOURCE_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+    assert_non_null(root);
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++) {
+        char path[4096];
+        struct kp_buf source = KP_BUF_INIT(1 << 20);
+        (void)snprintf(path, sizeof(path), "%s/examples/%s/%s.cu", root, NAMES[i], NAMES[i]);
+        assert_int_equal(kp_file_read(path, &source, &f->err), KOPT_OK);
+        struct kp_compile_job job = {
+            .source = {kp_buf_text(&source), source.len}, .path = path, .entry = NAMES[i]};
+        assert_compiles(f, &job);
+        assert_string_equal(kp_buf_text(&f->log), "");
+        assert_true(parsed(f).resources.stack_bytes == 0); /* nothing is spilled */
+        kp_buf_deinit(&source);
+    }
+}
+
 /* --- kopt's own kernels ---------------------------------------------------------------- */
 
 static void our_kernels_compile_without_spills_or_warnings(void **state)
@@ -733,6 +755,7 @@ int main(void)
         T(the_library_is_found_by_file_or_folder),
         T(the_library_is_found_as_python_packages_it),
         T(without_headers_of_cuda_the_hint_says_so),
+        T(the_examples_compile_without_a_word),
         T(our_kernels_compile_without_spills_or_warnings),
         cmocka_unit_test(every_failing_allocation_is_clean),
     };

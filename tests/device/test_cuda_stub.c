@@ -2,40 +2,17 @@
 /* The CUDA back end over a driver that computes nothing: opening, memory, the order of what is
  * enqueued, errors of every call, lost devices, sensors. No GPU and no NVRTC is needed. */
 #include "cuda_stub.h"
+#include "support.h"
 
 #include "base/alloc.h"
 #include "device/cuda/image.h"
-#include "device/device.h"
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static struct cuda_stub *STUB;
 static const char *NVRTC_OFF = "/no/such/libnvrtc.so";
-
-static kopt_error ERR;
-
-#define OK(call)                                                             \
-    do {                                                                     \
-        kopt_status status_ = (call);                                        \
-        if (status_ != KOPT_OK)                                              \
-            fail_msg("%s: status %d: %s", #call, (int)status_, ERR.message); \
-    } while (0)
-
-static void assert_has(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, text);
-}
 
 /* As after loading, with a trace that is empty. */
 static void reset_stub(void)

@@ -2,34 +2,20 @@
 /* Parts of the OpenCL back end that a device of one kind alone would not show: the kernel that
  * compares, which GPUs need, runs here on whatever there is; a CPU's memory is compared by
  * several threads; and the caches are seen to be emptied. */
+#include "support.h"
+
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "device/opencl/cl.h"
 #include "os/clock.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-static kopt_error ERR;
 static struct kp_cl_lib LIB;
 static struct kp_cl_session S;
 static struct kp_device_info INFO;
 static struct kp_cl_compare KERNELS;
-
-#define OK(call)                                                             \
-    do {                                                                     \
-        kopt_status status_ = (call);                                        \
-        if (status_ != KOPT_OK)                                              \
-            fail_msg("%s: status %d: %s", #call, (int)status_, ERR.message); \
-    } while (0)
 
 /* --- comparing -----------------------------------------------------------------------------
  */

@@ -370,12 +370,25 @@ kopt_status kp_cuda_log_redefined(struct kp_str log, const struct kp_compile_job
 
 /* --- what is shown and what is kept ---------------------------------------------------- */
 
+/* "#pragma kopt ..", with blanks wherever they may stand. */
+static bool is_kopts_pragma(struct kp_str line)
+{
+    static const char *const WORDS[] = {"#", "pragma", "kopt"};
+    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+        size_t n = strlen(WORDS[i]);
+        line = kp_str_trim(line);
+        if (!kp_str_starts(line, WORDS[i]))
+            return false;
+        line = (struct kp_str){line.ptr + n, line.len - n};
+    }
+    return line.len == 0 || line.ptr[0] == ' ' || line.ptr[0] == '\t' || line.ptr[0] == '\n';
+}
+
 void kp_cuda_log_clean(struct kp_str log, bool verbose, struct kp_buf *out)
 {
     struct block b;
     while (next_block(&log, &b)) {
-        bool kopts_pragma = contains(b.text, "unrecognized #pragma") &&
-                            kp_str_starts(kp_str_trim(b.body), "#pragma kopt");
+        bool kopts_pragma = contains(b.text, "unrecognized #pragma") && is_kopts_pragma(b.body);
         if (b.kind == K_NOISE || b.kind == K_LOOKUP_ERROR || kopts_pragma ||
             (b.kind == K_PTXAS_INFO && !verbose))
             continue;
