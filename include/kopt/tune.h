@@ -21,6 +21,11 @@ typedef enum kopt_log_level {
     KOPT_LOG_DEBUG
 } kopt_log_level;
 
+enum {
+    KOPT_SAMPLES_MAX = 1000, /* of one configuration */
+    KOPT_RACE_MAX = 15       /* configurations in the final race, beside the default */
+};
+
 /* What is known once a session has been set up, before anything is measured. */
 typedef struct kopt_tune_start {
     const char *kernel;
@@ -50,19 +55,21 @@ typedef struct kopt_tune_progress {
     const char *phase;       /* "setting up", "searching", "final race" */
 } kopt_tune_progress;
 
-/* Where the wall time of a session went. The device's shares add up to the wall time. */
+/* Where the wall time of a session went: device_s and idle_s add up to wall_s. Of several
+ * devices every share of device_s and idle_s is the mean over them. */
 typedef struct kopt_tune_split {
     double wall_s;
-    double device_s;    /* the device lane was at work: loading, copies, launches, checks */
-    double launch_s;    /* part of device_s: timed and warm-up launches */
+    double device_s;    /* the device's runner was at work: loading, copies, launches, checks */
+    double launch_s;    /* part of device_s: launches, with restoring and emptying caches */
     double idle_s;      /* it had nothing to do: waiting for the compiler or the search */
     double compile_s;   /* summed over all compile workers, pauses left out */
     double search_s;    /* inside the strategy */
     double store_s;     /* inside the store */
     double load_s;      /* part of device_s: the driver loading images */
     double check_s;     /* part of device_s: comparing outputs with the references */
-    double overhead_ms; /* per measurement, all that is ours and holds the device up: checks and
-                           messages in the runner, and from a result to the next launch */
+    double overhead_ms; /* per configuration launched in the search, all that holds the device
+                           up but launches: loading, checks, sensors and messages, and from a
+                           result to the next launch */
 } kopt_tune_split;
 
 typedef struct kopt_metric {
@@ -72,14 +79,16 @@ typedef struct kopt_metric {
 } kopt_metric;
 
 typedef struct kopt_tune_report {
-    kopt_result best;      /* outcome ok; .id 0 and config "" when nothing was valid */
+    kopt_result best;      /* outcome ok; .id 0 and config "" when nothing was valid. The
+                              race's own where there was one, as is `first` */
     const char *best_text; /* "BM=64,BN=32" */
     kopt_result first;     /* the default configuration */
     const char *first_text;
     double speedup;     /* default / best, medians of the final race; NaN = no default */
     double speedup_low; /* its 95 % interval */
     double speedup_high;
-    const char *const *tied; /* configurations whose interval overlaps the best's in the race */
+    const char *const *tied; /* configurations that the race cannot tell from the best: the
+                                lower bound of their time over its is at most 1 */
     size_t n_tied;
     const kopt_metric *metrics;
     size_t n_metrics;
@@ -87,9 +96,10 @@ typedef struct kopt_tune_report {
     kopt_tune_split split;
     int64_t subject; /* in the store; 0 = none */
     int64_t run;
-    int checked;               /* 1: outputs were compared with a reference; 0: only timed */
+    int checked; /* 1: the outputs of best and first were compared with references; 0: one of
+                    them, or both, were only timed */
     int interrupted;           /* stopped by kopt_tuner_stop() or a time budget of the caller */
-    const char *first_failure; /* of a session without a single valid result: its message */
+    const char *first_failure; /* message of the first result that was not ok; "" = all were */
 } kopt_tune_report;
 
 /* Called on the thread that runs the session; may be NULL. Structs and strings are borrowed,
@@ -120,13 +130,13 @@ typedef struct kopt_tune_options {
     double compile_timeout_s; /* 0 = 120 */
     double launch_timeout_s;  /* 0 = 10, or 20 times the default configuration's if longer */
     unsigned min_samples;     /* launches of a promising configuration; 0 = 7 */
-    unsigned max_samples;     /* 0 = 50 */
+    unsigned max_samples;     /* 0 = 50; KOPT_SAMPLES_MAX at most, as is min_samples */
     double precision;     /* half width of the interval over the median to stop at; 0 = 0.01 */
     int flush;            /* -1 no cache flush between launches, 0 = yes */
     int64_t flush_bytes;  /* 0 = from the device */
     int check;            /* -1 do not check results, 0 = yes */
     int fresh;            /* 1: measure again what the store already has */
-    unsigned race;        /* configurations in the final race; 0 = 5 */
+    unsigned race;        /* configurations in the final race; 0 = 5, KOPT_RACE_MAX at most */
     int64_t memory_bytes; /* device memory to use at most; 0 = all that is free */
     kopt_tune_callbacks callbacks;
 } kopt_tune_options;
@@ -138,11 +148,15 @@ KOPT_API void kopt_tune_options_init(kopt_tune_options *o);
  * KOPT_EFAILED (empty space: names the rule), those of the store, KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_new(const kopt_tune_options *o, kopt_tuner **out,
                                                   kopt_error *err);
-/* Search to the end of the budget, then the final race. The report is borrowed from the tuner.
- * KOPT_OK also when interrupted by kopt_tuner_stop(); the report says so.
+/* Search to the end of the budget, then the final race; once. The report is borrowed from the
+ * tuner. KOPT_OK also when interrupted by kopt_tuner_stop(); the report says so.
  * Errors: KOPT_EFAILED (nothing valid was found: the report has the counts and the first
- * failure), KOPT_EDEVICE (the device is gone), KOPT_EIO/KOPT_EFULL/KOPT_EBUSY (the store; what
- * was measured before is kept), KOPT_ENOMEM. */
+ * failure; or a reference kernel crashed or hung), KOPT_EDEVICE (the device is gone),
+ * KOPT_EIO/KOPT_EFULL/KOPT_EBUSY (the store; what was measured before is kept), KOPT_EUSAGE
+ * (it ran before), KOPT_ENOMEM. Of data and references, which are made when the first
+ * configuration is to be compiled: KOPT_EINPUT (a fill, a tolerance, a reference's source: with
+ * its line), KOPT_ERANGE (sizes), KOPT_EENV (no C compiler), KOPT_ECRASH and KOPT_ETIMEOUT (a C
+ * reference), KOPT_EFULL (device memory or disk), KOPT_EIO. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_run(kopt_tuner *t,
                                                   const kopt_tune_report **report,
                                                   kopt_error *err);

@@ -58,9 +58,11 @@ typedef struct kopt_result {
     int64_t registers; /* of a thread; -1 = not known, as are the next two */
     int64_t shared_bytes;
     int64_t local_bytes;
-    double max_error; /* largest |got - reference| */
-    double power_w;   /* mean while it was timed, NaN = not known; so are the next three */
-    double energy_j;  /* of one launch */
+    double max_error; /* largest |got - reference|; NaN = nothing was compared */
+    double power_w;   /* mean while it was timed where the device counts energy, else of the
+                         moment after; NaN = not known, as are the next three. Sensors are read
+                         once a second at most, and for each configuration in the final race */
+    double energy_j;  /* of one launch, from the device's counter over at least 0.1 s of them */
     double sm_mhz;
     double temp_c;
     int64_t wall_us; /* when it ended; microseconds since 1970, UTC; 0 = not known */

@@ -437,7 +437,8 @@ static void describe_fill(const struct kp_bound *b, const struct kp_arg *a, stru
     }
 }
 
-void kp_data_describe(const struct kp_bound *b, uint64_t seed, struct kp_buf *out)
+void kp_data_describe(const struct kp_bound *b, const struct kp_conditions *how,
+                      struct kp_buf *out)
 {
     kp_buf_addc(out, '{');
     for (size_t i = 0; i < b->kernel->n_args; i++) {
@@ -448,5 +449,8 @@ void kp_data_describe(const struct kp_bound *b, uint64_t seed, struct kp_buf *ou
         describe_fill(b, a, out);
         kp_buf_adds(out, "\",");
     }
-    kp_buf_addf(out, "\"seed\":%llu}", (unsigned long long)seed);
+    if (how->cores)
+        kp_buf_addf(out, "\"cores\":%lld,", (long long)how->cores);
+    kp_buf_addf(out, "\"flush\":%zu,\"protocol\":%d,\"seed\":%llu}", how->flush_bytes,
+                KP_DATA_PROTOCOL, (unsigned long long)how->seed);
 }

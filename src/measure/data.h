@@ -29,8 +29,20 @@ kopt_status kp_data_bytes(const struct kp_bound *b, size_t arg, const uint32_t *
 kopt_status kp_data_scalar(const struct kp_bound *b, size_t arg, const uint32_t *config,
                            unsigned char *out, size_t *bytes, kopt_error *err);
 
-/* {"A":"normal(0,1)",..,"seed":1}: what the data is, for the store's key. */
-void kp_data_describe(const struct kp_bound *b, uint64_t seed, struct kp_buf *out);
+/* What decides a time apart from the kernel, the problem and the device. */
+struct kp_conditions {
+    uint64_t seed;      /* of the data */
+    size_t flush_bytes; /* of cache, emptied before each launch */
+    int64_t cores;      /* that a CPU device computes on; 0 = no CPU */
+};
+
+/* Raised when launches are timed in another way, so that older times mean something else. */
+enum { KP_DATA_PROTOCOL = 1 };
+
+/* {"A":"normal(0,1)",..,"cores":2,"flush":4194304,"protocol":1,"seed":1}: what the data is and
+ * how it is measured, for the store's key. "cores" is there for CPUs only. */
+void kp_data_describe(const struct kp_bound *b, const struct kp_conditions *how,
+                      struct kp_buf *out);
 
 /* Compile the C file of `check` with the host's compiler ($CC, cc), call its function in a
  * process of its own over the input files (files[arg], NULL for outputs), and write the checked

@@ -2,6 +2,7 @@
 #include "measure/lab_internal.h"
 
 #include "base/alloc.h"
+#include "measure/result.h"
 #include "os/clock.h"
 #include "os/file.h"
 
@@ -43,6 +44,7 @@ static struct job *job_new(const struct kp_lab_job *src)
         return NULL;
     j->id = src->id;
     j->image = KP_BUF_INIT(KP_FRAME_MAX);
+    j->compile_ns = (double)NAN;
     j->entry = kp_strdup(src->entry);
     j->launch = src->launch;
     j->launch.args = kp_calloc(src->launch.n_args + 1, sizeof(*j->launch.args));
@@ -123,29 +125,17 @@ size_t kp_lab_n_compiling(const struct kp_lab *lab)
 void kp_lab_fail(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id, kopt_outcome outcome,
                  const char *message, const char *log)
 {
+    const struct job *job = kp_lab_job_find(lab, id);
+    double compile_ns = job ? job->compile_ns : (double)NAN;
     kp_lab_job_remove(lab, id);
     kp_buf_clear(&lab->text);
     kp_buf_adds(&lab->text, message);
     kp_buf_clear(&lab->log);
     kp_buf_adds(&lab->log, log ? log : "");
-    double none = (double)NAN;
     *ev = (struct kp_lab_event){.kind = KP_LAB_RESULT, .id = id};
-    ev->result = (kopt_result){.config = "",
-                               .outcome = outcome,
-                               .message = kp_buf_text(&lab->text),
-                               .log = kp_buf_text(&lab->log),
-                               .median_ns = none,
-                               .low_ns = none,
-                               .high_ns = none,
-                               .registers = -1,
-                               .shared_bytes = -1,
-                               .local_bytes = -1,
-                               .max_error = none,
-                               .power_w = none,
-                               .energy_j = none,
-                               .sm_mhz = none,
-                               .temp_c = none,
-                               .wall_us = kp_clock_wall_us()};
+    ev->result = kp_result_unknown(outcome, kp_buf_text(&lab->text));
+    ev->result.log = kp_buf_text(&lab->log);
+    ev->result.compile_ns = compile_ns;
 }
 
 /* The last TAIL_BYTES of a file, appended; nothing when it cannot be read. */
@@ -524,6 +514,11 @@ void kp_lab_close(struct kp_lab *lab)
 const struct kp_device_info *kp_lab_device(const struct kp_lab *lab)
 {
     return &lab->info;
+}
+
+size_t kp_lab_n_devices(const struct kp_lab *lab)
+{
+    return lab->n_lanes;
 }
 
 int64_t kp_lab_free_bytes(const struct kp_lab *lab)

@@ -41,6 +41,7 @@ kopt_status kp_lab_open(const struct kp_lab_options *o, struct kp_lab **out, kop
 void kp_lab_close(struct kp_lab *lab);
 
 const struct kp_device_info *kp_lab_device(const struct kp_lab *lab);
+size_t kp_lab_n_devices(const struct kp_lab *lab);
 /* Bytes of device memory that were free when it was opened; 0 = not known. */
 int64_t kp_lab_free_bytes(const struct kp_lab *lab);
 /* A folder for the session's files, gone after kp_lab_close(). */
@@ -116,10 +117,6 @@ struct kp_lab_event {
     int64_t id;
     kopt_result result; /* RESULT: all but id, config, from_store, race; strings and samples are
                            borrowed until the next call */
-    double launch_ns;   /* wall time inside launches */
-    double load_ns;     /* wall time the driver took to load and unload the image */
-    double check_ns;    /* wall time comparing outputs with the references */
-    double sense_ns;    /* wall time reading sensors */
 };
 
 /* The next event, within `timeout_ms` (-1: wait for ever) or until a byte arrives at `wake_fd`
@@ -141,17 +138,25 @@ struct kp_lab_save {
 kopt_status kp_lab_reference(struct kp_lab *lab, const struct kp_lab_job *job,
                              const struct kp_lab_save *save, size_t n_save, kopt_error *err);
 
-/* Interleaved launches of compiled jobs ids[n] on the first lane: times_ns[round][n], NaN where
- * the clock failed; *rounds: wanted on entry, made on return. bad[i] is set where the last
- * answer was wrong. Errors: KOPT_EFAILED (a launch was refused, or the runner died),
+/* Interleaved launches of compiled jobs ids[n] on the first lane, all data written anew before:
+ * times_ns[round][n], NaN where the clock failed; *rounds: wanted on entry, made on return.
+ * racers[n]: KOPT_OUT_UNSTEADY where the answer of the last timed launch was wrong, and it was
+ * no other's fault. Errors: KOPT_EFAILED (a launch was refused, or the runner died),
  * KOPT_EDEVICE (it cannot be started again), KOPT_EINTR, KOPT_ENOTFOUND, KOPT_ENOMEM. */
+struct kp_lab_racer {
+    kopt_result result; /* without samples and their median */
+    char message[512];  /* result.message */
+};
 kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
                         const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
-                        bool *bad, kopt_error *err);
+                        struct kp_lab_racer *racers, kopt_error *err);
 
 struct kp_lab_use {
     int64_t device_ns;   /* lanes at work, summed */
-    int64_t launch_ns;   /* part of it */
+    int64_t launch_ns;   /* part of it: kernels that ran, to their end or not */
+    int64_t load_ns;     /* part of it: the driver loading and unloading images */
+    int64_t check_ns;    /* part of it: comparing outputs, writing inputs anew */
+    int64_t sense_ns;    /* part of it: reading sensors */
     int64_t compile_ns;  /* compilers at work, pauses left out, summed */
     uint64_t n_replaced; /* processes that had to be replaced */
 };

@@ -216,6 +216,7 @@ static bool on_message(struct kp_lab *lab, struct compiler *c, struct kp_lab_eve
         c->failures = 0;
     } else if (strcmp(is, "compiled") == 0 && c->state == COMPILER_BUSY) {
         c->compiled = true;
+        c->compiled_ns = busy_ns(c, kp_clock_ns());
         c->deadline_ns = kp_clock_ns() + lab->o.launch_timeout_ns;
     } else if (strcmp(is, "image") == 0 && c->state == COMPILER_BUSY) {
         event = on_image(lab, c, &m, ev);
@@ -274,7 +275,9 @@ static bool replace(struct kp_lab *lab, struct compiler *c, bool timeout, const 
                        how);
     }
     kp_lab_fail_output(lab, ev, id, outcome, text, c->output);
-    ev->result.compile_ns = ns;
+    ev->result.compile_ns = compiled ? c->compiled_ns : ns;
+    if (compiled)
+        ev->result.device_ns = ns - c->compiled_ns;
     start(lab, c);
     return true;
 }

@@ -16,7 +16,7 @@ struct job {
     size_t n_macros;
     struct kp_job_launch launch;
     struct kp_buf image;
-    double compile_ns;
+    double compile_ns; /* NaN = not known yet */
 };
 
 enum compiler_state { COMPILER_OFF, COMPILER_OPENING, COMPILER_IDLE, COMPILER_BUSY };
@@ -30,6 +30,7 @@ struct compiler {
     int64_t pause_begun_ns; /* 0 = runs */
     int64_t paused_ns;      /* within the job */
     bool compiled;          /* nothing is left but the kernel's own first launch */
+    double compiled_ns;     /* how long it had taken by then, pauses left out */
     unsigned failures;      /* in a row, while opening */
     char *output;           /* path of its stdout and stderr */
 };
@@ -46,9 +47,9 @@ struct lane {
     enum lane_state state;
     int device;
     int64_t job;
-    bool holds;  /* compilers are stopped for it */
-    bool loaded; /* its module is loaded: the kernel itself may be running */
+    bool holds; /* compilers are stopped for it */
     int64_t begun_ns;
+    int64_t loaded_ns; /* since when the kernel itself may be running; 0 = not loaded yet */
     int64_t deadline_ns;
     char *output;
 };
@@ -83,7 +84,8 @@ struct kp_lab {
 struct job *kp_lab_job_find(const struct kp_lab *lab, int64_t id);
 void kp_lab_job_remove(struct kp_lab *lab, int64_t id);
 
-/* An event that ends a job without a result from the runner; the job is forgotten. */
+/* An event that ends a job without a result from the runner; the job is forgotten. Of the
+ * numbers only compile_ns is set, if it is known. */
 void kp_lab_fail(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id, kopt_outcome outcome,
                  const char *message, const char *log);
 /* The same with the last 4 KiB of a process's output as the log. */

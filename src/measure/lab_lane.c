@@ -2,6 +2,7 @@
 #include "measure/lab_internal.h"
 
 #include "base/alloc.h"
+#include "measure/result.h"
 #include "os/clock.h"
 
 #include <math.h>
@@ -150,6 +151,12 @@ bool kp_lab_put_plan(struct kp_json *j, const struct kp_lab_plan *p)
            kp_json_set_bool(j, "check", p->check);
 }
 
+/* Launches without a word: a part of the time limit, so that none is taken for a hang. */
+static double batch_ns(const struct kp_lab *lab)
+{
+    return fmin(1e9, (double)lab->o.launch_timeout_ns / 4);
+}
+
 kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_plan *p,
                            kopt_error *err)
 {
@@ -160,9 +167,8 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
     if (!job || job->state != JOB_COMPILED)
         return kp_err(err, KOPT_ENOTFOUND, "job %lld is not compiled", (long long)id);
     struct kp_json *j = kp_message_new("do", "measure", id);
-    double batch_ns = fmin(1e9, (double)lab->o.launch_timeout_ns / 4);
     bool ok = j && kp_json_set_str(j, "entry", job->entry) && kp_lab_put_plan(j, p) &&
-              kp_json_set_f64(j, "batch_ns", batch_ns) &&
+              kp_json_set_f64(j, "batch_ns", batch_ns(lab)) &&
               kp_json_set_bool(j, "hold", lab->info.is_cpu) &&
               kp_message_put_launch(j, &job->launch);
     if (!ok) {
@@ -182,7 +188,7 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
     l->state = LANE_BUSY;
     l->job = id;
     l->holds = false;
-    l->loaded = false;
+    l->loaded_ns = 0;
     l->begun_ns = kp_clock_ns();
     l->deadline_ns = l->begun_ns + LOAD_TIMEOUT_S * second_ns;
     return KOPT_OK;
@@ -216,8 +222,10 @@ static void lane_done(struct kp_lab *lab, struct lane *l)
 
 static void on_phase(struct kp_lab *lab, struct lane *l, const struct kp_message *m)
 {
-    l->loaded = true;
-    l->deadline_ns = kp_clock_ns() + lab->o.launch_timeout_ns;
+    int64_t now = kp_clock_ns();
+    if (!l->loaded_ns)
+        l->loaded_ns = now;
+    l->deadline_ns = now + lab->o.launch_timeout_ns;
     if (strcmp(kp_message_str(m, "phase"), "hold") == 0) {
         l->holds = true;
         kp_lab_compilers_pause(lab, true);
@@ -225,11 +233,33 @@ static void on_phase(struct kp_lab *lab, struct lane *l, const struct kp_message
     }
 }
 
+static void add_use(struct kp_lab *lab, const struct kp_message *m)
+{
+    lab->use.launch_ns += kp_message_i64(m, "launch_ns", 0);
+    lab->use.load_ns += kp_message_i64(m, "load_ns", 0);
+    lab->use.check_ns += kp_message_i64(m, "check_ns", 0);
+    lab->use.sense_ns += kp_message_i64(m, "sense_ns", 0);
+}
+
+static void read_numbers(const struct kp_message *m, kopt_result *r)
+{
+    const double none = (double)NAN;
+    r->registers = kp_message_i64(m, "registers", -1);
+    r->shared_bytes = kp_message_i64(m, "shared_bytes", -1);
+    r->local_bytes = kp_message_i64(m, "local_bytes", -1);
+    r->max_error = kp_message_f64(m, "max_error", none);
+    r->power_w = kp_message_f64(m, "power_w", none);
+    r->energy_j = kp_message_f64(m, "energy_j", none);
+    r->sm_mhz = kp_message_f64(m, "sm_mhz", none);
+    r->temp_c = kp_message_f64(m, "temp_c", none);
+}
+
 static void read_result(struct kp_lab *lab, const struct job *job, const struct kp_message *m,
                         struct kp_lab_event *ev)
 {
     kopt_result *r = &ev->result;
     size_t n = m->blob_bytes / sizeof(double);
+    const double none = (double)NAN;
     bool dropped = false;
     (void)kp_json_as_bool(kp_json_get(m->head, "dropped"), &dropped);
     kp_buf_clear(&lab->text);
@@ -240,37 +270,25 @@ static void read_result(struct kp_lab *lab, const struct job *job, const struct 
         memcpy(lab->times, m->blob, n * sizeof(double));
     int64_t outcome = kp_message_i64(m, "outcome", KOPT_OUT_LAUNCH_ERROR);
     *ev = (struct kp_lab_event){.kind = KP_LAB_RESULT, .id = job->id};
-    r->outcome = outcome >= 0 && outcome < KOPT_OUT_COUNT ? (kopt_outcome)outcome
-                                                          : KOPT_OUT_LAUNCH_ERROR;
-    r->message = kp_buf_text(&lab->text);
-    r->config = "";
-    r->log = "";
+    *r = kp_result_unknown(outcome >= 0 && outcome < KOPT_OUT_COUNT ? (kopt_outcome)outcome
+                                                                    : KOPT_OUT_LAUNCH_ERROR,
+                           kp_buf_text(&lab->text));
     r->times_ns = lab->times;
     r->n_times = lab->times ? (uint32_t)n : 0;
-    r->median_ns = kp_message_f64(m, "median", (double)NAN);
-    if (r->outcome == KOPT_OUT_OK && !(r->median_ns > 0)) {
+    if (r->outcome == KOPT_OUT_OK && !(kp_message_f64(m, "median", none) > 0)) {
         r->outcome = KOPT_OUT_BAD_TIME; /* a runner whose memory was written over, perhaps */
         r->message = "the runner gave no time";
     }
-    r->low_ns = kp_message_f64(m, "low", (double)NAN);
-    r->high_ns = kp_message_f64(m, "high", (double)NAN);
-    r->dropped = dropped;
+    if (r->outcome == KOPT_OUT_OK) {
+        r->median_ns = kp_message_f64(m, "median", none);
+        r->low_ns = kp_message_f64(m, "low", none);
+        r->high_ns = kp_message_f64(m, "high", none);
+        r->dropped = dropped;
+    }
     r->compile_ns = job->compile_ns;
-    r->device_ns = (double)kp_message_i64(m, "device_ns", 0);
-    r->registers = kp_message_i64(m, "registers", -1);
-    r->shared_bytes = kp_message_i64(m, "shared_bytes", -1);
-    r->local_bytes = kp_message_i64(m, "local_bytes", -1);
-    r->max_error = kp_message_f64(m, "max_error", (double)NAN);
-    r->power_w = kp_message_f64(m, "power_w", (double)NAN);
-    r->energy_j = (double)NAN;
-    r->sm_mhz = kp_message_f64(m, "sm_mhz", (double)NAN);
-    r->temp_c = kp_message_f64(m, "temp_c", (double)NAN);
-    r->wall_us = kp_clock_wall_us();
-    ev->launch_ns = (double)kp_message_i64(m, "launch_ns", 0);
-    ev->load_ns = (double)kp_message_i64(m, "load_ns", 0);
-    ev->check_ns = (double)kp_message_i64(m, "check_ns", 0);
-    ev->sense_ns = (double)kp_message_i64(m, "sense_ns", 0);
-    lab->use.launch_ns += (int64_t)ev->launch_ns;
+    r->device_ns = kp_message_f64(m, "device_ns", none);
+    read_numbers(m, r);
+    add_use(lab, m);
 }
 
 static bool on_result(struct kp_lab *lab, struct lane *l, const struct kp_message *m,
@@ -315,8 +333,9 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
                     struct kp_lab_event *ev)
 {
     int64_t id = l->job;
+    int64_t now = kp_clock_ns();
     bool busy = l->state == LANE_BUSY;
-    bool loaded = l->loaded;
+    bool loaded = l->loaded_ns != 0;
     char text[256];
     lab->use.n_replaced++;
     kp_proc_kill(&l->proc);
@@ -325,6 +344,9 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
     l->state = LANE_OFF;
     if (!busy)
         return false;
+    if (loaded)
+        lab->use.launch_ns += now - l->loaded_ns;
+    lab->use.load_ns += (loaded ? l->loaded_ns : now) - l->begun_ns;
     if (timeout)
         (void)snprintf(
             text, sizeof(text),
@@ -333,6 +355,7 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
     else
         (void)snprintf(text, sizeof(text), "it ended the process that ran it: %s", how);
     kp_lab_fail_output(lab, ev, id, timeout ? KOPT_OUT_HANG : KOPT_OUT_CRASH, text, l->output);
+    ev->result.device_ns = (double)(now - l->begun_ns);
     return true;
 }
 
@@ -499,10 +522,35 @@ static kopt_status load_slots(struct kp_lab *lab, struct lane *l, const int64_t 
     return KOPT_OK;
 }
 
+static kopt_status refresh(struct kp_lab *lab, struct lane *l, kopt_error *err)
+{
+    struct kp_message m;
+    kopt_status st = blocking_call(lab, l, kp_message_new("do", "refresh", 1), NULL,
+                                   DATA_TIMEOUT_S * second_ns, &m, err);
+    if (st == KOPT_OK)
+        kp_message_deinit(&m);
+    return st;
+}
+
+static void read_racer(const struct kp_lab *lab, int64_t id, const struct kp_json *from,
+                       struct kp_lab_racer *out)
+{
+    const struct kp_message m = {.head = (struct kp_json *)(uintptr_t)from};
+    const struct job *job = kp_lab_job_find(lab, id);
+    bool bad = false;
+    kopt_result *r = &out->result;
+    (void)kp_json_as_bool(kp_json_get(from, "bad"), &bad);
+    (void)snprintf(out->message, sizeof(out->message), "%s", kp_message_str(&m, "message"));
+    *r = kp_result_unknown(bad ? KOPT_OUT_UNSTEADY : KOPT_OUT_OK, out->message);
+    r->race = 1;
+    r->compile_ns = job ? job->compile_ns : (double)NAN;
+    read_numbers(&m, r);
+}
+
 /* NOLINTNEXTLINE(readability-function-size): eight parameters, each of them plain */
 kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
                         const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
-                        bool *bad, kopt_error *err)
+                        struct kp_lab_racer *racers, kopt_error *err)
 {
     struct lane *l;
     struct kp_message m;
@@ -510,10 +558,15 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
     kopt_status st = first_lane_ready(lab, &l, err);
     if (st == KOPT_OK)
         st = load_slots(lab, l, ids, n, err);
+    if (st == KOPT_OK)
+        lab->use.load_ns += kp_clock_ns() - begun;
+    if (st == KOPT_OK)
+        st = refresh(lab, l, err);
     if (st != KOPT_OK)
         return st;
     struct kp_json *j = kp_message_new("do", "race", 1);
-    bool ok = j && kp_lab_put_plan(j, p) && kp_json_set_i64(j, "rounds", *rounds);
+    bool ok = j && kp_lab_put_plan(j, p) && kp_json_set_i64(j, "rounds", *rounds) &&
+              kp_json_set_f64(j, "batch_ns", batch_ns(lab));
     if (!ok) {
         kp_json_free(j);
         return kp_err_nomem(err);
@@ -527,16 +580,17 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
     lab->use.device_ns += kp_clock_ns() - begun;
     if (st != KOPT_OK)
         return st;
-    lab->use.launch_ns += kp_message_i64(&m, "launch_ns", 0);
+    add_use(lab, &m);
     size_t made = (size_t)kp_message_i64(&m, "rounds", 0);
-    int64_t wrong = kp_message_i64(&m, "bad", 0);
-    if (made > *rounds || m.blob_bytes != made * n * sizeof(double)) {
+    const struct kp_json *list = kp_json_get(m.head, "racers");
+    if (made > *rounds || m.blob_bytes != made * n * sizeof(double) ||
+        kp_json_size(list) != n) {
         st = kp_err(err, KOPT_EFAILED, "the race's answer is broken");
     } else {
         *rounds = (unsigned)made;
         memcpy(times_ns, m.blob, m.blob_bytes);
         for (size_t i = 0; i < n; i++)
-            bad[i] = (wrong >> i) & 1;
+            read_racer(lab, ids[i], kp_json_at(list, i), &racers[i]);
     }
     kp_message_deinit(&m);
     return st;

@@ -3,7 +3,8 @@
  *
  *   session -> compiler   open, source, compile
  *   compiler -> session   opened, compiled (nothing of the kernel has run yet), image, error
- *   session -> runner     open, buffer, check, reference, measure, go, slot, race
+ *   session -> runner     open, buffer, check, reference, measure, go, slot,
+ *                         refresh, race
  *   runner -> session     opened, done, phase, result, raced, error
  * Every request carries "id"; every reply repeats it. */
 #ifndef KP_MEASURE_MESSAGE_H
@@ -12,6 +13,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "space/kernel.h"
 #include "json/json.h"
 
 struct kp_message {
@@ -51,7 +53,7 @@ struct kp_job_arg {
     size_t bytes;                 /* of the value, of the buffer or of the local memory */
     uint32_t buffer;              /* KP_SPACE_GLOBAL: index */
 };
-enum { KP_JOB_ARGS_MAX = 256 };
+enum { KP_JOB_ARGS_MAX = KP_ARGS_MAX };
 struct kp_job_launch {
     uint32_t grid[3];
     uint32_t block[3];

@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-enum { WINDOW_MAX = 256, RACE_MAX = 16, TOP_MAX = 64, TEXT_MAX = 1 << 16 };
+enum { WINDOW_MAX = 256, RACE_MAX = KOPT_RACE_MAX + 1, TOP_MAX = 64, TEXT_MAX = 1 << 16 };
 
 /* A result that outlives the moment: strings are owned. */
 struct kept {
@@ -83,12 +83,10 @@ struct kp_session {
     uint64_t n_measured;
     int64_t search_ns;
     int64_t store_ns;
-    int64_t dispatch_ns; /* from a result's arrival to the next launch's message */
-    uint64_t n_fed;      /* launches sent to the device */
-    int64_t load_ns;
-    int64_t check_ns;
-    int64_t sense_ns;
-    int64_t woken_ns; /* when the last wait ended */
+    int64_t dispatch_ns;          /* from a result's arrival to the next launch's message */
+    uint64_t n_fed;               /* launches sent to the device */
+    struct kp_lab_use search_use; /* of the lab, without the final race */
+    int64_t woken_ns;             /* when the last wait ended */
 
     atomic_int stop;
     int stop_fd; /* an eventfd that kp_session_stop() adds to; never read */
@@ -98,6 +96,7 @@ struct kp_session {
     kopt_metric *metrics;
     char **tied_owned;
     bool interrupted;
+    bool ran;
 };
 
 /* kept (kept.c) */
@@ -109,6 +108,9 @@ void kp_kept_deinit(struct kept *k);
 
 /* setup.c */
 kopt_status kp_session_device(struct kp_session *s, kopt_error *err);
+double kp_session_compile_limit_s(const struct kp_session *s);
+/* Without what the default configuration may add to it. */
+double kp_session_launch_limit_s(const struct kp_session *s);
 kopt_status kp_session_subject(struct kp_session *s, kopt_error *err);
 /* Write inputs, run references, hand both to the lab; does nothing the second time. */
 kopt_status kp_session_data(struct kp_session *s, kopt_error *err);

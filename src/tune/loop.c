@@ -3,6 +3,7 @@
 #include "tune/internal.h"
 
 #include "base/alloc.h"
+#include "measure/result.h"
 #include "os/clock.h"
 
 #include <math.h>
@@ -157,23 +158,8 @@ static kopt_status start_compile(struct kp_session *s, struct item *it, kopt_err
     if (st == KOPT_ENOMEM)
         return kp_err_nomem(err);
     if (st != KOPT_OK) {
-        double none = (double)NAN;
-        kopt_result r = {.config = it->k.json,
-                         .outcome = KOPT_OUT_DEVICE_LIMIT,
-                         .message = why.message,
-                         .log = "",
-                         .median_ns = none,
-                         .low_ns = none,
-                         .high_ns = none,
-                         .registers = -1,
-                         .shared_bytes = -1,
-                         .local_bytes = -1,
-                         .max_error = none,
-                         .power_w = none,
-                         .energy_j = none,
-                         .sm_mhz = none,
-                         .temp_c = none,
-                         .wall_us = kp_clock_wall_us()};
+        kopt_result r = kp_result_unknown(KOPT_OUT_DEVICE_LIMIT, why.message);
+        r.config = it->k.json;
         return finish_item(s, it, &r, err);
     }
     it->id = j.job.id;
@@ -207,7 +193,7 @@ static kopt_status add_item(struct kp_session *s, const uint32_t *config, kopt_e
     struct kp_buf text = KP_BUF_INIT(TEXT_MAX);
     struct kp_buf json = KP_BUF_INIT(TEXT_MAX);
     struct item *it = item_at(s, s->n_items);
-    kopt_result empty = {.message = "", .log = ""};
+    kopt_result empty = kp_result_unknown(KOPT_OUT_INTERRUPTED, "");
     *it = (struct item){0};
     kp_space_config_text(s->bound->space, config, &text);
     kp_space_config_json(s->bound->space, config, &json);
@@ -344,8 +330,10 @@ static kopt_status feed_device(struct kp_session *s, kopt_error *err)
             st = kp_lab_measure(s->lab, it->id, &p, err);
         if (st == KOPT_EBUSY)
             return KOPT_OK; /* the lab brings another runner up */
-        s->n_fed++;
-        it->state = ITEM_MEASURING;
+        if (st == KOPT_OK) {
+            s->n_fed++;
+            it->state = ITEM_MEASURING;
+        }
     }
     it = oldest(s, ITEM_READY);
     return st == KOPT_OK && it ? begin_item(s, it, err) : st;
@@ -371,9 +359,6 @@ static kopt_status on_event(struct kp_session *s, const struct kp_lab_event *ev,
         it->state = ITEM_READY;
         return KOPT_OK;
     }
-    s->load_ns += (int64_t)ev->load_ns;
-    s->check_ns += (int64_t)ev->check_ns;
-    s->sense_ns += (int64_t)ev->sense_ns;
     return finish_item(s, it, &ev->result, err);
 }
 
@@ -463,6 +448,7 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
     s->search_ns = kp_asker_busy_ns(s->asker);
     kp_asker_free(s->asker);
     s->asker = NULL;
+    kp_lab_get_use(s->lab, &s->search_use);
     s->interrupted = kp_session_stopped(s);
     abandon(s, true);
     kp_session_report_progress(s, true);

@@ -18,9 +18,7 @@ static const double race_budget_ns = 4e9;
 struct racer {
     struct kept *k; /* borrowed: in s->top, or s->first_kept */
     int64_t job;
-    double *times; /* owned; rounds values */
-    struct kp_interval interval;
-    bool bad;
+    struct kept row; /* what the race made of it; samples are one a round */
 };
 
 struct race {
@@ -28,6 +26,19 @@ struct race {
     size_t n;
     unsigned rounds;
 };
+
+static bool is_ok(const struct racer *x)
+{
+    return x->row.r.outcome == KOPT_OUT_OK;
+}
+
+static bool any_is_ok(const struct race *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (is_ok(&r->racers[i]))
+            return true;
+    return false;
+}
 
 static bool same_config(const struct kp_session *s, const struct kept *a, const struct kept *b)
 {
@@ -38,8 +49,6 @@ static void choose(struct kp_session *s, struct race *r)
 {
     size_t limit = s->o.race ? s->o.race : 5;
     bool has_first = false;
-    if (limit > RACE_MAX - 1)
-        limit = RACE_MAX - 1;
     for (size_t i = 0; i < s->n_top && r->n < limit; i++) {
         if (s->top[i].r.median_ns > within * s->top[0].r.median_ns)
             break;
@@ -53,35 +62,40 @@ static void choose(struct kp_session *s, struct race *r)
         r->racers[r->n++].k = &s->first_kept;
 }
 
-/* Every racer has run in one race that the store has: nothing to measure. */
-static bool raced_before(const struct kp_session *s, struct race *r)
+static const struct kept *stored_race(const struct kp_session *s, const struct racer *x)
 {
-    unsigned rounds = 0;
-    int64_t run = 0;
-    if (s->o.fresh)
-        return false;
+    const uint64_t *past = kp_map_get(&s->raced, x->k->json, strlen(x->k->json));
+    return past ? &s->past[*past] : NULL;
+}
+
+/* Has every racer run in one race that the store has? Then there is nothing to measure. A race
+ * tells nothing of what was measured after it, nor does one in which nobody was right. */
+static bool was_raced(const struct kp_session *s, const struct race *r)
+{
+    const struct kept *first = stored_race(s, &r->racers[0]);
+    bool any_ok = false;
     for (size_t i = 0; i < r->n; i++) {
-        const char *json = r->racers[i].k->json;
-        const uint64_t *past = kp_map_get(&s->raced, json, strlen(json));
-        if (!past)
+        const struct kept *past = stored_race(s, &r->racers[i]);
+        if (!past || past->r.n_times == 0 || past->r.n_times != first->r.n_times ||
+            past->run != first->run || r->racers[i].k->r.id > past->r.id)
             return false;
-        const kopt_result *p = &s->past[*past].r;
-        if (p->n_times == 0 || (i && (p->n_times != rounds || s->past[*past].run != run)))
-            return false;
-        rounds = p->n_times;
-        run = s->past[*past].run;
+        any_ok = any_ok || past->r.outcome == KOPT_OUT_OK;
     }
-    r->rounds = rounds;
-    for (size_t i = 0; i < r->n; i++) {
-        const char *json = r->racers[i].k->json;
-        const kopt_result *p = &s->past[*kp_map_get(&s->raced, json, strlen(json))].r;
-        r->racers[i].times = kp_calloc(rounds, sizeof(double));
-        if (!r->racers[i].times)
-            return false;
-        memcpy(r->racers[i].times, p->times_ns, rounds * sizeof(double));
-        r->racers[i].bad = p->outcome != KOPT_OUT_OK;
+    return any_ok;
+}
+
+static kopt_status take_stored(struct kp_session *s, struct race *r, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; i < r->n && st == KOPT_OK; i++) {
+        struct racer *x = &r->racers[i];
+        const struct kept *past = stored_race(s, x);
+        r->rounds = past->r.n_times;
+        st = kp_kept_set(&x->row, &past->r, x->k->config, s->n_params, x->k->text, x->k->json,
+                         err);
+        x->row.r.from_store = 1;
     }
-    return true;
+    return st;
 }
 
 static kopt_status compile_racers(struct kp_session *s, struct race *r, kopt_error *err)
@@ -118,55 +132,72 @@ static kopt_status compile_racers(struct kp_session *s, struct race *r, kopt_err
     return st;
 }
 
+/* The rows of a race are one fact: all of them or none. */
+static kopt_status end_batch(struct kp_session *s, kopt_status st, kopt_error *err)
+{
+    kopt_status end = kp_store_batch_end(s->store, st == KOPT_OK, st == KOPT_OK ? err : NULL);
+    return st == KOPT_OK ? end : st;
+}
+
 static kopt_status begin_rows(struct kp_session *s, const struct race *r, int64_t *rows,
                               kopt_error *err)
 {
-    kopt_status st = KOPT_OK;
-    for (size_t i = 0; i < r->n && s->store && st == KOPT_OK; i++)
+    if (!s->store)
+        return KOPT_OK;
+    kopt_status st = kp_store_batch_begin(s->store, err);
+    if (st != KOPT_OK)
+        return st;
+    for (size_t i = 0; i < r->n && st == KOPT_OK; i++)
         st = kp_store_begin(s->store, s->run, s->subject.id, r->racers[i].k->json, true,
                             &rows[i], err);
-    return st;
+    return end_batch(s, st, err);
 }
 
-static kopt_status store_rows(struct kp_session *s, const struct race *r, const int64_t *rows,
-                              kopt_error *err)
+/* A race that nobody finished well says nothing about its racers: its rows are taken back. */
+static kopt_status finish_rows(struct kp_session *s, const struct race *r, const int64_t *rows,
+                               kopt_error *err)
 {
-    kopt_status st = KOPT_OK;
-    for (size_t i = 0; i < r->n && s->store && st == KOPT_OK; i++) {
-        const struct racer *x = &r->racers[i];
-        kopt_result out = x->k->r;
-        out.outcome = x->bad ? KOPT_OUT_UNSTEADY : KOPT_OUT_OK;
-        out.message = x->bad ? "wrong after the race" : "";
-        out.log = "";
-        out.times_ns = x->times;
-        out.n_times = r->rounds;
-        out.median_ns = x->interval.median;
-        out.low_ns = x->interval.low;
-        out.high_ns = x->interval.high;
-        out.dropped = 0;
-        out.wall_us = kp_clock_wall_us();
-        st = kp_store_finish(s->store, rows[i], &out, err);
-    }
-    return st;
+    if (!s->store)
+        return KOPT_OK;
+    bool keep = any_is_ok(r);
+    kopt_status st = kp_store_batch_begin(s->store, err);
+    if (st != KOPT_OK)
+        return st;
+    for (size_t i = 0; i < r->n && st == KOPT_OK; i++)
+        st = keep ? kp_store_finish(s->store, rows[i], &r->racers[i].row.r, err)
+                  : kp_store_withdraw(s->store, rows[i], err);
+    return end_batch(s, st, err);
 }
 
-static kopt_status intervals(struct race *r, kopt_error *err)
+/* What a racer's row says; `times` has r->n values for each round, of which it takes its own.
+ */
+static kopt_status make_row(struct kp_session *s, struct race *r, size_t i,
+                            const struct kp_lab_racer *got, const double *times,
+                            kopt_error *err)
 {
-    double *sorted = kp_calloc(r->rounds, sizeof(*sorted));
-    if (!sorted)
-        return kp_err_nomem(err);
-    for (size_t i = 0; i < r->n; i++) {
-        size_t n = 0;
-        for (unsigned k = 0; k < r->rounds; k++)
-            if (isfinite(r->racers[i].times[k]))
-                sorted[n++] = r->racers[i].times[k];
-        if (n == 0)
-            r->racers[i].bad = true;
-        else
-            r->racers[i].interval = kp_median_interval(sorted, n);
+    double own[ROUNDS];
+    double sorted[ROUNDS];
+    size_t n = 0;
+    struct racer *x = &r->racers[i];
+    kopt_result out = got->result;
+    for (unsigned k = 0; k < r->rounds; k++) {
+        own[k] = times[(size_t)k * r->n + i];
+        if (isfinite(own[k]))
+            sorted[n++] = own[k];
     }
-    kp_free(sorted);
-    return KOPT_OK;
+    if (out.outcome == KOPT_OUT_OK && n == 0) {
+        out.outcome = KOPT_OUT_BAD_TIME;
+        out.message = "the device's clock gave no positive time in the final race";
+    }
+    if (out.outcome == KOPT_OUT_OK) {
+        struct kp_interval interval = kp_median_interval(sorted, n);
+        out.median_ns = interval.median;
+        out.low_ns = interval.low;
+        out.high_ns = interval.high;
+    }
+    out.times_ns = own;
+    out.n_times = r->rounds;
+    return kp_kept_set(&x->row, &out, x->k->config, s->n_params, x->k->text, x->k->json, err);
 }
 
 /* Slow kernels get fewer: a race is not to take minutes. */
@@ -178,84 +209,86 @@ static unsigned rounds_at_least(const struct race *r)
     return ROUNDS_MIN * round_ns > 4 * race_budget_ns ? ROUNDS_FEW : ROUNDS_MIN;
 }
 
-static kopt_status run_race(struct kp_session *s, struct race *r, kopt_error *err)
+static kopt_status launch_race(struct kp_session *s, struct race *r, kopt_error *err)
 {
     int64_t ids[RACE_MAX];
     int64_t rows[RACE_MAX] = {0};
-    bool bad[RACE_MAX] = {0};
     struct kp_lab_plan p = kp_session_plan(s);
     p.budget_ns = race_budget_ns;
     p.min_samples = rounds_at_least(r);
     r->rounds = ROUNDS;
-    kopt_status st = compile_racers(s, r, err);
-    double *times = kp_calloc((size_t)ROUNDS * r->n, sizeof(*times));
-    if (st == KOPT_OK && !times)
-        st = kp_err_nomem(err);
     for (size_t i = 0; i < r->n; i++)
         ids[i] = r->racers[i].job;
-    if (st == KOPT_OK && !kp_session_stopped(s)) {
-        st = begin_rows(s, r, rows, err);
-        if (st == KOPT_OK)
-            st = kp_lab_race(s->lab, ids, r->n, &p, &r->rounds, times, bad, err);
-        for (size_t i = 0; i < r->n && st == KOPT_OK; i++) {
-            struct racer *x = &r->racers[i];
-            x->bad = bad[i];
-            x->times = kp_calloc(r->rounds, sizeof(double));
-            if (!x->times)
-                st = kp_err_nomem(err);
-            for (unsigned k = 0; k < r->rounds && st == KOPT_OK; k++)
-                x->times[k] = times[(size_t)k * r->n + i];
-        }
-        if (st == KOPT_OK)
-            st = intervals(r, err);
-        if (st == KOPT_OK)
-            st = store_rows(s, r, rows, err);
+    double *times = kp_calloc((size_t)ROUNDS * r->n, sizeof(*times));
+    struct kp_lab_racer *got = kp_calloc(r->n, sizeof(*got));
+    kopt_status st = times && got ? begin_rows(s, r, rows, err) : kp_err_nomem(err);
+    if (st == KOPT_OK)
+        st = kp_lab_race(s->lab, ids, r->n, &p, &r->rounds, times, got, err);
+    for (size_t i = 0; i < r->n && st == KOPT_OK; i++) {
+        st = make_row(s, r, i, &got[i], times, err);
+        r->racers[i].row.r.id = rows[i];
     }
-    for (size_t i = 0; i < r->n; i++)
-        kp_lab_forget(s->lab, ids[i]);
+    if (st == KOPT_OK)
+        st = finish_rows(s, r, rows, err);
     kp_free(times);
+    kp_free(got);
     return st;
 }
 
-/* Winner, speed-up over the default, and who cannot be told apart from the winner. */
-static kopt_status judge(struct kp_session *s, struct race *r, kopt_error *err)
+static kopt_status run_race(struct kp_session *s, struct race *r, kopt_error *err)
+{
+    kopt_status st = compile_racers(s, r, err);
+    if (st == KOPT_OK && !kp_session_stopped(s))
+        st = launch_race(s, r, err);
+    for (size_t i = 0; i < r->n; i++)
+        kp_lab_forget(s->lab, r->racers[i].job);
+    return st;
+}
+
+static size_t winner(const struct race *r)
 {
     size_t best = r->n;
     for (size_t i = 0; i < r->n; i++)
-        if (!r->racers[i].bad &&
-            (best == r->n || r->racers[i].interval.median < r->racers[best].interval.median))
+        if (is_ok(&r->racers[i]) &&
+            (best == r->n || r->racers[i].row.r.median_ns < r->racers[best].row.r.median_ns))
             best = i;
+    return best;
+}
+
+/* Winner, speed-up over the default, and who cannot be told apart from the winner. From here on
+ * the race's numbers are what is known of its racers. */
+static kopt_status judge(struct kp_session *s, struct race *r, kopt_error *err)
+{
+    size_t best = winner(r);
     if (best == r->n)
         return kp_err(err, KOPT_EFAILED,
                       "no configuration was right throughout the final race");
-    struct racer *w = &r->racers[best];
+    const struct racer *w = &r->racers[best];
     s->tied_owned = kp_calloc(r->n + 1, sizeof(*s->tied_owned));
     if (!s->tied_owned)
         return kp_err_nomem(err);
     for (size_t i = 0; i < r->n; i++) {
-        struct racer *x = &r->racers[i];
-        struct kp_interval ratio = kp_ratio_interval(x->times, w->times, r->rounds);
-        if (s->first_kept.config && same_config(s, x->k, &s->first_kept) && !x->bad) {
-            s->report.speedup = i == best ? 1 : ratio.median;
-            s->report.speedup_low = i == best ? 1 : ratio.low;
-            s->report.speedup_high = i == best ? 1 : ratio.high;
-            s->first_kept.r.median_ns = x->interval.median;
-            s->first_kept.r.low_ns = x->interval.low;
-            s->first_kept.r.high_ns = x->interval.high;
+        const struct racer *x = &r->racers[i];
+        struct kp_interval ratio =
+            kp_ratio_interval(x->row.r.times_ns, w->row.r.times_ns, r->rounds);
+        if (i == best)
+            ratio = (struct kp_interval){1, 1, 1};
+        if (s->first_kept.config && same_config(s, x->k, &s->first_kept)) {
+            kopt_status st = kp_kept_copy(&s->first_kept, &x->row, s->n_params, err);
+            if (st != KOPT_OK)
+                return st;
+            s->report.speedup = is_ok(x) ? ratio.median : (double)NAN;
+            s->report.speedup_low = is_ok(x) ? ratio.low : (double)NAN;
+            s->report.speedup_high = is_ok(x) ? ratio.high : (double)NAN;
         }
-        if (i == best || x->bad || ratio.low > 1)
+        if (i == best || !is_ok(x) || ratio.low > 1)
             continue;
         s->tied_owned[s->report.n_tied] = kp_strdup(x->k->text);
         if (!s->tied_owned[s->report.n_tied])
             return kp_err_nomem(err);
         s->report.n_tied++;
     }
-    kopt_status st = kp_kept_copy(&s->best, w->k, s->n_params, err);
-    s->best.r.median_ns = w->interval.median;
-    s->best.r.low_ns = w->interval.low;
-    s->best.r.high_ns = w->interval.high;
-    s->best.r.race = 1;
-    return st;
+    return kp_kept_copy(&s->best, &w->row, s->n_params, err);
 }
 
 kopt_status kp_session_race(struct kp_session *s, kopt_error *err)
@@ -268,17 +301,13 @@ kopt_status kp_session_race(struct kp_session *s, kopt_error *err)
         return KOPT_OK;
     s->phase = "final race";
     kp_session_report_progress(s, true);
-    kopt_status st;
-    if (raced_before(s, &r))
-        st = intervals(&r, err);
-    else
-        st = run_race(s, &r, err);
-    bool whole = st == KOPT_OK && !kp_session_stopped(s) && r.racers[0].times;
+    kopt_status st = was_raced(s, &r) ? take_stored(s, &r, err) : run_race(s, &r, err);
+    bool whole = st == KOPT_OK && !kp_session_stopped(s) && r.racers[r.n - 1].row.config;
     if (whole)
         st = judge(s, &r, err);
     s->interrupted = !whole && kp_session_stopped(s);
     for (size_t i = 0; i < r.n; i++)
-        kp_free(r.racers[i].times);
+        kp_kept_deinit(&r.racers[i].row);
     if (st == KOPT_EFAILED) { /* the search's own numbers stand */
         kp_log(&s->log, KP_LOG_WARN, "the final race failed: %s", err ? err->message : "");
         st = KOPT_OK;

@@ -2,6 +2,7 @@
 #include "tune/internal.h"
 
 #include "base/alloc.h"
+#include "measure/result.h"
 #include "os/clock.h"
 
 #include <math.h>
@@ -12,24 +13,27 @@ static double seconds(int64_t ns)
     return (double)ns / 1e9;
 }
 
+/* Of several devices the shares are means, so that with one or many they add up to the wall
+ * time. */
 static void split(struct kp_session *s)
 {
     struct kp_lab_use use;
     kopt_tune_split *p = &s->report.split;
+    double lanes = (double)kp_lab_n_devices(s->lab);
     kp_lab_get_use(s->lab, &use);
     p->wall_s = seconds(kp_clock_ns() - s->begun_ns);
-    p->device_s = seconds(use.device_ns);
-    p->launch_s = seconds(use.launch_ns);
-    p->load_s = seconds(s->load_ns);
-    p->check_s = seconds(s->check_ns);
+    p->device_s = seconds(use.device_ns) / lanes;
+    p->launch_s = seconds(use.launch_ns) / lanes;
+    p->load_s = seconds(use.load_ns) / lanes;
+    p->check_s = seconds(use.check_ns) / lanes;
     p->idle_s = fmax(0, p->wall_s - p->device_s);
     p->compile_s = seconds(use.compile_ns);
     p->search_s = seconds(s->search_ns);
     p->store_s = seconds(s->store_ns);
     kp_log(&s->log, KP_LOG_DEBUG, "sensors %.3f s, from a result to the next launch %.3f s",
-           seconds(s->sense_ns), seconds(s->dispatch_ns));
-    int64_t ours = use.device_ns - use.launch_ns - s->load_ns + s->dispatch_ns;
-    p->overhead_ms = s->n_measured ? (double)ours / 1e6 / (double)s->n_measured : (double)NAN;
+           seconds(use.sense_ns), seconds(s->dispatch_ns));
+    int64_t ours = s->search_use.device_ns - s->search_use.launch_ns + s->dispatch_ns;
+    p->overhead_ms = s->n_fed ? (double)ours / 1e6 / (double)s->n_fed : (double)NAN;
 }
 
 static kopt_status metrics(struct kp_session *s, kopt_error *err)
@@ -52,26 +56,31 @@ static kopt_status metrics(struct kp_session *s, kopt_error *err)
     return KOPT_OK;
 }
 
+/* What was compared has an error, if only one of 0. */
+static bool was_checked(const struct kept *k)
+{
+    return k->config && k->r.outcome == KOPT_OUT_OK && !isnan(k->r.max_error);
+}
+
+/* What is reported as valid was compared with the references. */
+static bool checked(const struct kp_session *s)
+{
+    bool first_ok = s->first_kept.config && s->first_kept.r.outcome == KOPT_OUT_OK;
+    return was_checked(&s->best) && (!first_ok || was_checked(&s->first_kept));
+}
+
 kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
 {
     kopt_tune_report *r = &s->report;
-    r->best = s->best.r;
+    r->best = s->best.config ? s->best.r : kp_result_unknown(KOPT_OUT_OK, "");
     r->best_text = s->best.text ? s->best.text : "";
-    r->first = s->first_kept.r;
+    r->first = s->first_kept.config ? s->first_kept.r : kp_result_unknown(KOPT_OUT_OK, "");
     r->first_text = s->first_kept.text ? s->first_kept.text : "";
-    if (!s->best.config) {
-        r->best.config = "";
-        r->best.median_ns = (double)NAN;
-    }
-    if (!s->first_kept.config) {
-        r->first.config = "";
-        r->first.median_ns = (double)NAN;
-    }
     r->tied = (const char *const *)s->tied_owned;
     r->progress = s->progress;
     r->subject = s->store ? s->subject.id : 0;
     r->run = s->store ? s->run : 0;
-    r->checked = s->kernel->n_checks > 0 && s->o.check >= 0;
+    r->checked = checked(s);
     r->interrupted = s->interrupted;
     r->first_failure = s->first_failure ? s->first_failure : "";
     split(s);

@@ -46,8 +46,12 @@ static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
         return kp_err(err, KOPT_EUSAGE, "a time limit must be from 0 to %g s", limit_max_s);
     if (isnan(o->precision) || o->precision < 0)
         return kp_err(err, KOPT_EUSAGE, "the precision must not be negative");
-    if (o->max_samples > 1000 || o->min_samples > 1000)
-        return kp_err(err, KOPT_EUSAGE, "more than 1000 samples");
+    if (o->max_samples > KOPT_SAMPLES_MAX || o->min_samples > KOPT_SAMPLES_MAX)
+        return kp_err(err, KOPT_EUSAGE, "more than %d samples of a configuration",
+                      KOPT_SAMPLES_MAX);
+    if (o->race > KOPT_RACE_MAX)
+        return kp_err(err, KOPT_EUSAGE, "more than %d configurations in the final race",
+                      KOPT_RACE_MAX);
     return KOPT_OK;
 }
 
@@ -60,6 +64,21 @@ struct loader {
     kopt_error *err;
 };
 
+/* Is an earlier result what this session would find out itself? Not what was never compared
+ * where this one compares, nor what ran out of less time than there is now. What was spent then
+ * is at least the limit of then. */
+static bool is_of_use(const struct kp_session *s, const kopt_result *r)
+{
+    bool checks = s->o.check >= 0 && s->kernel->n_checks > 0;
+    if (r->outcome == KOPT_OUT_OK)
+        return !checks || !isnan(r->max_error);
+    if (r->outcome == KOPT_OUT_COMPILE_TIMEOUT)
+        return r->compile_ns >= kp_session_compile_limit_s(s) * 1e9;
+    if (r->outcome == KOPT_OUT_HANG)
+        return r->device_ns >= kp_session_launch_limit_s(s) * 1e9;
+    return r->outcome != KOPT_OUT_INTERRUPTED;
+}
+
 static bool load_one(void *user, const kopt_result *r, int64_t subject, int64_t run)
 {
     struct loader *l = user;
@@ -67,7 +86,7 @@ static bool load_one(void *user, const kopt_result *r, int64_t subject, int64_t 
     void *items = s->past;
     kopt_result lean = *r;
     (void)subject;
-    if (r->outcome == KOPT_OUT_INTERRUPTED)
+    if (!is_of_use(s, r))
         return true;
     if (!kp_grow(&items, &s->cap_past, s->n_past, sizeof(*s->past), PAST_MAX)) {
         l->status = kp_err_nomem(l->err);
@@ -299,6 +318,9 @@ kopt_status kp_session_run(struct kp_session *s, const kopt_tune_report **report
 {
     kopt_error later;
     *report = NULL;
+    if (s->ran)
+        return kp_err(err, KOPT_EUSAGE, "a session runs once");
+    s->ran = true;
     announce(s);
     s->phase = "searching";
     kopt_status st = kp_session_search(s, err);

@@ -73,6 +73,16 @@ static kopt_status choose_device(const struct kp_session *s, struct kp_lab_optio
     return KOPT_OK;
 }
 
+double kp_session_compile_limit_s(const struct kp_session *s)
+{
+    return s->o.compile_timeout_s > 0 ? s->o.compile_timeout_s : DEFAULT_COMPILE_S;
+}
+
+double kp_session_launch_limit_s(const struct kp_session *s)
+{
+    return s->o.launch_timeout_s > 0 ? s->o.launch_timeout_s : DEFAULT_LAUNCH_S;
+}
+
 kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
 {
     struct kp_lab_options o = {.source = s->kernel->source,
@@ -80,14 +90,12 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
                                .options = s->kernel->flags,
                                .n_options = s->kernel->n_flags,
                                .wake_fd = s->stop_fd};
-    double compile_s = s->o.compile_timeout_s > 0 ? s->o.compile_timeout_s : DEFAULT_COMPILE_S;
-    double launch_s = s->o.launch_timeout_s > 0 ? s->o.launch_timeout_s : DEFAULT_LAUNCH_S;
     unsigned cores = (unsigned)kp_cpu_count();
     o.compilers = s->o.compilers ? s->o.compilers : cores;
     if (o.compilers > KP_LAB_COMPILERS_MAX)
         o.compilers = KP_LAB_COMPILERS_MAX;
-    o.compile_timeout_ns = (int64_t)(compile_s * second_ns);
-    o.launch_timeout_ns = (int64_t)(launch_s * second_ns);
+    o.compile_timeout_ns = (int64_t)(kp_session_compile_limit_s(s) * second_ns);
+    o.launch_timeout_ns = (int64_t)(kp_session_launch_limit_s(s) * second_ns);
     kopt_status st = choose_device(s, &o, err);
     if (st == KOPT_OK)
         st = kp_lab_open(&o, &s->lab, err);
@@ -108,6 +116,15 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
 /* --- subject
  * ---------------------------------------------------------------------------------- */
 
+/* A CPU's name does not say how many of its cores there are to compute on. */
+static int64_t cores_of(const struct kp_device_info *info)
+{
+    int64_t allowed = kp_cpu_count();
+    if (!info->is_cpu)
+        return 0;
+    return info->limits.compute_units < allowed ? info->limits.compute_units : allowed;
+}
+
 kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
 {
     struct kp_buf problem = KP_BUF_INIT(TEXT_MAX);
@@ -117,8 +134,11 @@ kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
     kopt_status st = kp_kernel_hash(s->kernel, hash, err);
     if (st != KOPT_OK)
         return st;
+    struct kp_conditions how = {.seed = data_seed,
+                                .flush_bytes = kp_session_plan(s).flush_bytes,
+                                .cores = cores_of(info)};
     kp_bound_problem_json(s->bound, &problem);
-    kp_data_describe(s->bound, data_seed, &data);
+    kp_data_describe(s->bound, &how, &data);
     s->subject_texts[0] = kp_buf_take(&problem);
     s->subject_texts[1] = kp_buf_take(&data);
     s->subject_texts[2] = kp_strdup(hash);
@@ -160,8 +180,6 @@ static kopt_status make_args(struct kp_session *s, const uint32_t *config, struc
                              kopt_error *err)
 {
     const struct kp_kernel *k = s->kernel;
-    if (k->n_args > KP_JOB_ARGS_MAX)
-        return kp_err(err, KOPT_EINPUT, "more than %d arguments", KP_JOB_ARGS_MAX);
     j->args = kp_calloc(k->n_args + 1, sizeof(*j->args));
     if (!j->args)
         return kp_err_nomem(err);
@@ -265,9 +283,13 @@ static kopt_status enough_memory(const struct kp_session *s, kopt_error *err)
     }
     if (room <= 0 || need <= (uint64_t)room)
         return KOPT_OK;
-    return kp_err(err, KOPT_EFULL,
-                  "the data takes %" PRIu64 " bytes of device memory, %" PRId64 " %s", need,
-                  room, s->o.memory_bytes > 0 ? "may be used" : "are free");
+    (void)kp_err(err, KOPT_EFULL,
+                 "the data takes %" PRIu64 " bytes of device memory, %" PRId64 " %s", need,
+                 room, s->o.memory_bytes > 0 ? "may be used" : "are free");
+    kp_err_hint(err, s->o.memory_bytes > 0
+                         ? "allow more memory or take a smaller problem"
+                         : "take a smaller problem, or check fewer of its outputs");
+    return KOPT_EFULL;
 }
 
 static kopt_status write_inputs(struct kp_session *s, struct files *f, kopt_error *err)
@@ -276,8 +298,6 @@ static kopt_status write_inputs(struct kp_session *s, struct files *f, kopt_erro
     struct kp_lab_buffer buffers[KP_JOB_ARGS_MAX];
     size_t n = 0;
     kopt_status st = KOPT_OK;
-    if (k->n_args > KP_JOB_ARGS_MAX)
-        return kp_err(err, KOPT_EINPUT, "more than %d arguments", KP_JOB_ARGS_MAX);
     for (size_t i = 0; i < k->n_args && st == KOPT_OK; i++) {
         const struct kp_arg *a = &k->args[i];
         if (a->kind != KP_ARG_BUFFER)
@@ -327,7 +347,7 @@ static kopt_status run_reference_kernel(struct kp_session *s, size_t check, cons
             return st;
         st = kp_lab_reference(s->lab, &j.job, &save, 1, err);
         kp_job_deinit(&j);
-        if (st == KOPT_OK || st == KOPT_EDEVICE || st == KOPT_ENOMEM || st == KOPT_EINTR)
+        if (st != KOPT_EINPUT)
             break;
         kp_space_sample(s->bound->space, &rng, config);
     }
@@ -358,35 +378,42 @@ static kopt_status run_reference(struct kp_session *s, const struct files *f, si
     return kp_err(err, KOPT_EINPUT, "unknown kind of check");
 }
 
-static kopt_status tolerance(const struct kp_session *s, const struct kp_expr *e, double *out,
-                             kopt_error *err)
+static kopt_status tolerance(const struct kp_session *s, size_t check, const struct kp_expr *e,
+                             double *out, kopt_error *err)
 {
     struct kp_value v;
     if (kp_bound_eval(s->bound, e, NULL, &v, NULL) == KP_EVAL_VALUE &&
         kp_value_to_f64(v, out) && *out >= 0)
         return KOPT_OK;
-    return kp_err(err, KOPT_EINPUT, "a tolerance is not a number of at least 0");
+    (void)kp_err(err, KOPT_EINPUT, "a tolerance is not a number of at least 0");
+    kp_err_at(err, s->kernel->path, s->kernel->checks[check].line, 0, NULL, 0);
+    return KOPT_EINPUT;
+}
+
+/* All of a check but its reference: what is wrong with it is told before minutes are spent on
+ * that. */
+static kopt_status describe_check(struct kp_session *s, const struct files *f, size_t i,
+                                  struct kp_lab_check *out, kopt_error *err)
+{
+    const struct kp_check_decl *c = &s->kernel->checks[i];
+    *out = (struct kp_lab_check){.buffer = (uint32_t)c->arg,
+                                 .file = f->checks[i],
+                                 .type = (enum kp_number)s->kernel->args[c->arg].elem};
+    kopt_status st = tolerance(s, i, c->rtol, &out->rtol, err);
+    return st == KOPT_OK ? tolerance(s, i, c->atol, &out->atol, err) : st;
 }
 
 static kopt_status make_checks(struct kp_session *s, struct files *f, kopt_error *err)
 {
     const struct kp_kernel *k = s->kernel;
-    struct kp_lab_check checks[64];
+    struct kp_lab_check checks[KP_CHECKS_MAX];
     kopt_status st = KOPT_OK;
-    if (k->n_checks > sizeof(checks) / sizeof(checks[0]))
-        return kp_err(err, KOPT_EINPUT, "more than 64 checks");
     for (size_t i = 0; i < k->n_checks && st == KOPT_OK; i++) {
         f->checks[i] = scratch_file(s, "check", i);
-        st = f->checks[i] ? run_reference(s, f, i, err) : kp_err_nomem(err);
-        checks[i] =
-            (struct kp_lab_check){.buffer = (uint32_t)k->checks[i].arg,
-                                  .file = f->checks[i],
-                                  .type = (enum kp_number)k->args[k->checks[i].arg].elem};
-        if (st == KOPT_OK)
-            st = tolerance(s, k->checks[i].rtol, &checks[i].rtol, err);
-        if (st == KOPT_OK)
-            st = tolerance(s, k->checks[i].atol, &checks[i].atol, err);
+        st = f->checks[i] ? describe_check(s, f, i, &checks[i], err) : kp_err_nomem(err);
     }
+    for (size_t i = 0; i < k->n_checks && st == KOPT_OK; i++)
+        st = run_reference(s, f, i, err);
     return st == KOPT_OK ? kp_lab_set_checks(s->lab, checks, k->n_checks, err) : st;
 }
 

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,28 +45,52 @@ static kopt_status map_file(const char *path, size_t bytes, struct mapping *out,
     return KOPT_OK;
 }
 
+/* Is the buffer what it was? *differs is left alone when it is. */
+static kopt_status compare_with(struct kp_runner *r, struct kp_buffer *b,
+                                const struct mapping *map, bool *differs, kopt_error *err)
+{
+    enum { CHUNK = 1 << 20 };
+    kopt_status st = KOPT_OK;
+    unsigned char *copy = kp_calloc(CHUNK, 1);
+    if (!copy)
+        return kp_err_nomem(err);
+    for (size_t at = 0; at < map->bytes && st == KOPT_OK && !*differs; at += CHUNK) {
+        size_t n = map->bytes - at < CHUNK ? map->bytes - at : CHUNK;
+        st = kp_buffer_read(r->dev, b, at, copy, n, err);
+        if (st == KOPT_OK)
+            *differs = memcmp(copy, (const unsigned char *)map->ptr + at, n) != 0;
+    }
+    kp_free(copy);
+    return st;
+}
+
 static kopt_status upload(struct kp_runner *r, struct kp_buffer *b, const char *file,
-                          kopt_error *err)
+                          bool *differs, kopt_error *err)
 {
     struct mapping map;
     kopt_status st = map_file(file, kp_buffer_bytes(b), &map, err);
     if (st != KOPT_OK)
         return st;
-    st = kp_buffer_write(r->dev, b, 0, map.ptr, map.bytes, err);
+    if (differs && !*differs)
+        st = compare_with(r, b, &map, differs, err);
+    if (st == KOPT_OK)
+        st = kp_buffer_write(r->dev, b, 0, map.ptr, map.bytes, err);
     (void)munmap(map.ptr, map.bytes);
     return st;
 }
 
-kopt_status kp_runner_refresh(struct kp_runner *r, kopt_error *err)
+kopt_status kp_runner_refresh(struct kp_runner *r, bool *spoiled, kopt_error *err)
 {
+    int64_t begun = kp_clock_ns();
     kopt_status st = KOPT_OK;
     for (size_t i = 0; i < KP_RUNNER_BUFFERS && st == KOPT_OK; i++) {
         struct kp_runner_buffer *b = &r->buffers[i];
         if (b->mem && b->file)
-            st = upload(r, b->pristine ? b->pristine : b->mem, b->file, err);
+            st = upload(r, b->pristine ? b->pristine : b->mem, b->file, spoiled, err);
     }
     for (size_t i = 0; i < r->n_checks && st == KOPT_OK; i++)
-        st = upload(r, r->checks[i].want, r->checks[i].file, err);
+        st = upload(r, r->checks[i].want, r->checks[i].file, spoiled, err);
+    r->check_ns += kp_clock_ns() - begun;
     return st;
 }
 
@@ -85,10 +111,13 @@ static kopt_status set_buffer(struct kp_runner *r, const struct kp_message *m, k
         st = kp_buffer_new(r->dev, b->bytes, &b->pristine, err);
     if (st == KOPT_OK && file[0]) {
         b->file = kp_strdup(file);
-        st = b->file ? upload(r, inout ? b->pristine : b->mem, file, err) : kp_err_nomem(err);
+        st = b->file ? upload(r, inout ? b->pristine : b->mem, file, NULL, err)
+                     : kp_err_nomem(err);
     }
     if (st == KOPT_OK && (b->out || inout))
         r->restore[r->n_restore++] = (struct kp_restore){b->mem, b->pristine};
+    if (st == KOPT_OK && inout)
+        r->inout[r->n_inout++] = (struct kp_restore){b->mem, b->pristine};
     return st;
 }
 
@@ -108,7 +137,7 @@ static kopt_status set_check(struct kp_runner *r, const struct kp_message *m, ko
         return kp_err_nomem(err);
     kopt_status st = kp_buffer_new(r->dev, r->buffers[buffer].bytes, &c->want, err);
     if (st == KOPT_OK)
-        st = upload(r, c->want, c->file, err);
+        st = upload(r, c->want, c->file, NULL, err);
     r->n_checks++;
     /* The first comparison may compile its kernel: better now than in a measurement. */
     struct kp_compare itself;
@@ -118,28 +147,42 @@ static kopt_status set_check(struct kp_runner *r, const struct kp_message *m, ko
     return st;
 }
 
-kopt_status kp_runner_check_all(struct kp_runner *r, struct kp_compare *out, size_t *check,
-                                kopt_error *err)
+kopt_status kp_runner_check_all(struct kp_runner *r, struct kp_mistake *out, kopt_error *err)
 {
     int64_t begun = kp_clock_ns();
-    *out = (struct kp_compare){0};
-    *check = r->n_checks;
-    for (size_t i = 0; i < r->n_checks; i++) {
+    kopt_status st = KOPT_OK;
+    *out = (struct kp_mistake){.check = r->n_checks};
+    for (size_t i = 0; i < r->n_checks && st == KOPT_OK; i++) {
         const struct kp_runner_check *c = &r->checks[i];
-        struct kp_compare got;
-        kopt_status st = kp_buffer_compare(r->dev, r->buffers[c->buffer].mem, c->want, c->type,
-                                           c->rtol, c->atol, &got, err);
-        if (st != KOPT_OK)
-            return st;
-        double max_error = got.max_error > out->max_error ? got.max_error : out->max_error;
-        if (got.n_bad && *check == r->n_checks) {
-            *out = got;
-            *check = i;
-        }
-        out->max_error = max_error;
+        struct kp_compare got = {0};
+        st = kp_buffer_compare(r->dev, r->buffers[c->buffer].mem, c->want, c->type, c->rtol,
+                               c->atol, &got, err);
+        double max_error = fmax(got.max_error, out->compare.max_error);
+        if (got.n_bad && out->check == r->n_checks)
+            *out = (struct kp_mistake){i, got};
+        out->compare.max_error = max_error;
     }
     r->check_ns += kp_clock_ns() - begun;
-    return KOPT_OK;
+    return st;
+}
+
+void kp_runner_describe(const struct kp_runner *r, const struct kp_mistake *m, char *out,
+                        size_t bytes)
+{
+    const struct kp_compare *c = &m->compare;
+    uint32_t buffer = r->checks[m->check].buffer;
+    if (c->n_nan == c->n_bad)
+        (void)snprintf(out, bytes,
+                       "argument %u: %llu of %llu elements are NaN or were never written, the "
+                       "first at %llu",
+                       buffer + 1, (unsigned long long)c->n_bad, (unsigned long long)c->n,
+                       (unsigned long long)c->first);
+    else
+        (void)snprintf(out, bytes,
+                       "argument %u: %llu of %llu elements outside the tolerance, the first at "
+                       "%llu: %.9g, expected %.9g",
+                       buffer + 1, (unsigned long long)c->n_bad, (unsigned long long)c->n,
+                       (unsigned long long)c->first, c->got, c->want);
 }
 
 /* --- candidates
@@ -172,6 +215,7 @@ static kopt_status bind_args(struct kp_runner *r, struct kp_candidate *c, kopt_e
 kopt_status kp_candidate_load(struct kp_runner *r, const struct kp_message *m,
                               struct kp_candidate *c, kopt_error *err)
 {
+    int64_t begun = kp_clock_ns();
     *c = (struct kp_candidate){0};
     kopt_status st = kp_message_get_launch(m, &c->job, err);
     if (st == KOPT_OK)
@@ -181,6 +225,7 @@ kopt_status kp_candidate_load(struct kp_runner *r, const struct kp_message *m,
                             &c->launch, &c->module, err);
     if (st == KOPT_OK)
         st = kp_launch_check(r->dev, c->module, &c->launch, err);
+    r->load_ns += kp_clock_ns() - begun;
     if (st != KOPT_OK)
         kp_candidate_unload(r, c);
     return st;
@@ -188,26 +233,55 @@ kopt_status kp_candidate_load(struct kp_runner *r, const struct kp_message *m,
 
 void kp_candidate_unload(struct kp_runner *r, struct kp_candidate *c)
 {
+    int64_t begun = kp_clock_ns();
     if (c->module)
         kp_module_unload(r->dev, c->module);
     kp_free(c->args);
     kp_free(c->job.args);
     *c = (struct kp_candidate){0};
+    r->load_ns += kp_clock_ns() - begun;
+}
+
+static kopt_status launches(struct kp_runner *r, struct kp_candidate *c, struct kp_run *run,
+                            kopt_error *err)
+{
+    int64_t begun = kp_clock_ns();
+    run->launch = &c->launch;
+    kopt_status st = kp_module_run(r->dev, c->module, run, err);
+    r->launch_ns += kp_clock_ns() - begun;
+    return st;
 }
 
 kopt_status kp_candidate_run(struct kp_runner *r, struct kp_candidate *c, unsigned n,
                              size_t flush, double *times_ns, kopt_error *err)
 {
-    struct kp_run run = {.launch = &c->launch,
-                         .restore = r->restore,
+    struct kp_run run = {.restore = r->restore,
                          .n_restore = r->n_restore,
                          .flush_bytes = flush,
                          .n = n,
                          .times_ns = times_ns};
-    int64_t begun = kp_clock_ns();
-    kopt_status st = kp_module_run(r->dev, c->module, &run, err);
-    r->launch_ns += kp_clock_ns() - begun;
-    return st;
+    return launches(r, c, &run, err);
+}
+
+kopt_status kp_candidate_repeat(struct kp_runner *r, struct kp_candidate *c, unsigned n,
+                                double *times_ns, kopt_error *err)
+{
+    struct kp_run run = {
+        .restore = r->inout, .n_restore = r->n_inout, .n = n, .times_ns = times_ns};
+    return launches(r, c, &run, err);
+}
+
+void kp_runner_clear_use(struct kp_runner *r)
+{
+    r->launch_ns = r->load_ns = r->check_ns = r->sense_ns = 0;
+}
+
+bool kp_runner_put_use(const struct kp_runner *r, struct kp_json *j)
+{
+    return kp_json_set_i64(j, "launch_ns", r->launch_ns) &&
+           kp_json_set_i64(j, "load_ns", r->load_ns) &&
+           kp_json_set_i64(j, "check_ns", r->check_ns) &&
+           kp_json_set_i64(j, "sense_ns", r->sense_ns);
 }
 
 /* --- requests
@@ -277,6 +351,12 @@ static kopt_status run_reference(struct kp_runner *r, const struct kp_message *m
     return st;
 }
 
+static kopt_status refresh(struct kp_runner *r, const struct kp_message *m, kopt_error *err)
+{
+    (void)m;
+    return kp_runner_refresh(r, NULL, err);
+}
+
 static bool on_simple(struct kp_runner *r, const struct kp_message *m,
                       kopt_status (*f)(struct kp_runner *r, const struct kp_message *m,
                                        kopt_error *err))
@@ -303,6 +383,8 @@ static bool handle(struct kp_runner *r, const struct kp_message *m)
         return kp_runner_measure(r, m);
     if (strcmp(what, "slot") == 0)
         return kp_runner_slot(r, m);
+    if (strcmp(what, "refresh") == 0)
+        return on_simple(r, m, refresh);
     if (strcmp(what, "race") == 0)
         return kp_runner_race(r, m);
     return false;

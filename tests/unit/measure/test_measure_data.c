@@ -296,9 +296,15 @@ static void descriptions_tell_data_apart(void **state)
     struct kp_buf b = KP_BUF_INIT(4096);
     bind(&x, "#pragma kopt arg A f32[8] normal(0,1)  B f32[8] uniform(-1,1)  C f32[8] out  N\n",
          NULL);
-    kp_data_describe(x.b, 7, &b);
+    struct kp_conditions how = {.seed = 7, .flush_bytes = 4096};
+    kp_data_describe(x.b, &how, &b);
     assert_string_equal(kp_buf_text(&b),
-                        "{\"A\":\"normal(0,1)\",\"B\":\"uniform(-1,1)\",\"seed\":7}");
+                        "{\"A\":\"normal(0,1)\",\"B\":\"uniform(-1,1)\",\"flush\":4096,"
+                        "\"protocol\":1,\"seed\":7}");
+    how.cores = 2;
+    kp_buf_clear(&b);
+    kp_data_describe(x.b, &how, &b);
+    assert_non_null(strstr(kp_buf_text(&b), "\"cores\":2,\"flush\":4096"));
     kp_buf_deinit(&b);
     unbind(&x);
 }

@@ -137,12 +137,16 @@ static const char source[] = "// fake: out 1 = copy 0\n"
                              "// fake: when MODE=compile_error compile_error \"no such type\"\n"
                              "// fake: when MODE=compile_hang compile_hang\n"
                              "// fake: when MODE=compile_slow compile_slow 600\n"
+                             "// fake: when MODE=compile_slower compile_slow 1500\n"
                              "// fake: when MODE=crash crash\n"
                              "// fake: when MODE=hang hang\n"
                              "// fake: when MODE=wrong wrong\n"
                              "// fake: when MODE=launch_error launch_error\n"
                              "// fake: when MODE=oob oob\n"
                              "// fake: when MODE=slow real 1\n"
+                             "// fake: when MODE=noisy noise 10\n"
+                             "// fake: when MODE=last wrong_at 11\n"
+                             "// fake: when MODE=later wrong_at 12\n"
                              "kernel void k(global const float *a, global float *b) {}\n";
 
 static struct kp_lab_options options(void)
@@ -296,14 +300,20 @@ static void each_outcome_and_a_good_one_after_it(void **state)
     assert_true(ev.result.max_error == 0);
     ev = compile_and_measure(lab, 2, "compile_error", 0);
     expect(&ev, KOPT_OUT_COMPILE_ERROR, "no such type");
+    assert_true(ev.result.compile_ns > 0 && isnan(ev.result.device_ns));
     ev = compile_and_measure(lab, 3, "crash", 0);
     expect(&ev, KOPT_OUT_CRASH, "ended the process");
+    assert_true(ev.result.compile_ns > 0 && ev.result.device_ns > 0);
     ev = compile_and_measure(lab, 4, "good", 0); /* the new runner has its data */
     expect(&ev, KOPT_OUT_OK, "");
     ev = compile_and_measure(lab, 5, "hang", 0);
     expect(&ev, KOPT_OUT_HANG, "1 s");
+    assert_true(ev.result.device_ns >=
+                1e9); /* at least the limit: a longer one may try again */
+    assert_true(isnan(ev.result.median_ns) && isnan(ev.result.max_error));
     ev = compile_and_measure(lab, 6, "wrong", 0);
     expect(&ev, KOPT_OUT_WRONG, "outside the tolerance");
+    assert_true(isnan(ev.result.median_ns) && ev.result.device_ns > 0);
     ev = compile_and_measure(lab, 7, "launch_error", 0);
     expect(&ev, KOPT_OUT_LAUNCH_ERROR, "");
     ev = compile_and_measure(lab, 8, "good", 0);
@@ -353,9 +363,9 @@ static void misuse_is_refused(void **state)
     assert_int_equal(kp_lab_measure(lab, 99, &plan, NULL), KOPT_ENOTFOUND);
     unsigned rounds = 3;
     double times[3];
-    bool bad[1];
+    struct kp_lab_racer racers[1];
     const int64_t ids[] = {99};
-    assert_int_equal(kp_lab_race(lab, ids, 1, &plan, &rounds, times, bad, NULL),
+    assert_int_equal(kp_lab_race(lab, ids, 1, &plan, &rounds, times, racers, NULL),
                      KOPT_ENOTFOUND);
     kp_lab_forget(lab, 99);
     kp_lab_close(lab);
@@ -441,14 +451,14 @@ static void short_limits_make_no_hangs_of_batches(void **state)
  * ---------------------------------------------------------------------------------- */
 
 static kopt_status race(struct kp_lab *lab, const char *second, unsigned *rounds, double *times,
-                        bool *bad)
+                        struct kp_lab_racer *racers)
 {
     const int64_t ids[] = {101, 102};
     compile(lab, 101, "good", 1);
     assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
     compile(lab, 102, second, 2);
     assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
-    kopt_status st = kp_lab_race(lab, ids, 2, &plan, rounds, times, bad, NULL);
+    kopt_status st = kp_lab_race(lab, ids, 2, &plan, rounds, times, racers, NULL);
     kp_lab_forget(lab, 101);
     kp_lab_forget(lab, 102);
     return st;
@@ -460,16 +470,59 @@ static void a_race_gives_times_of_every_round(void **state)
     struct kp_lab_options o = options();
     struct kp_lab *lab = open_lab(&o);
     double times[20];
-    bool bad[2] = {0};
+    struct kp_lab_racer racers[2];
     unsigned rounds = 10;
     give_data(lab);
-    assert_int_equal(race(lab, "good", &rounds, times, bad), KOPT_OK);
+    assert_int_equal(race(lab, "good", &rounds, times, racers), KOPT_OK);
     assert_int_equal(rounds, 10);
     for (unsigned i = 0; i < rounds; i++)
         assert_true(times[2 * i] == 6000 && times[2 * i + 1] == 7000);
-    assert_false(bad[0] || bad[1]);
-    assert_int_equal(race(lab, "wrong", &rounds, times, bad), KOPT_OK);
-    assert_true(!bad[0] && bad[1]);
+    for (size_t i = 0; i < 2; i++) {
+        const kopt_result *r = &racers[i].result;
+        assert_int_equal(r->outcome, KOPT_OUT_OK);
+        assert_true(r->race && r->max_error == 0 && r->compile_ns > 0);
+        assert_true(isnan(r->median_ns) && isnan(r->device_ns) && r->registers == 32);
+        /* The fake device takes 100 W; its counter is a sum of some ten thousand times. */
+        assert_true(fabs(r->energy_j / (100 * times[i] * 1e-9) - 1) < 1e-6);
+        assert_true(fabs(r->power_w - 100) < 1e-4);
+    }
+    kp_lab_close(lab);
+}
+
+static void only_what_is_wrong_at_its_last_timed_launch_is_wrong_in_a_race(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode;
+        kopt_outcome want;
+    } cases[] = {{"wrong", KOPT_OUT_UNSTEADY},
+                 {"last", KOPT_OUT_UNSTEADY}, /* one launch to warm up, ten that are timed */
+                 {"later", KOPT_OUT_OK},
+                 {"oob", KOPT_OUT_UNSTEADY}}; /* it writes over the reference of both */
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    for (size_t i = 0; i < 4; i++) {
+        double times[20];
+        struct kp_lab_racer racers[2];
+        unsigned rounds = 10;
+        assert_int_equal(race(lab, cases[i].mode, &rounds, times, racers), KOPT_OK);
+        if (racers[0].result.outcome != KOPT_OUT_OK ||
+            racers[1].result.outcome != cases[i].want)
+            fail_msg("%s: %s, %s (%s)", cases[i].mode,
+                     kopt_outcome_name(racers[0].result.outcome),
+                     kopt_outcome_name(racers[1].result.outcome), racers[1].result.message);
+        assert_true((racers[1].result.message[0] != 0) == (cases[i].want != KOPT_OUT_OK));
+    }
+    /* Nor does one that was measured before the race and wrote over its data matter. */
+    double times[20];
+    struct kp_lab_racer racers[2];
+    unsigned rounds = 10;
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "oob", 0);
+    expect(&ev, KOPT_OUT_WRONG, "");
+    assert_int_equal(race(lab, "good", &rounds, times, racers), KOPT_OK);
+    assert_int_equal(racers[0].result.outcome, KOPT_OUT_OK);
+    assert_int_equal(racers[1].result.outcome, KOPT_OUT_OK);
     kp_lab_close(lab);
 }
 
@@ -483,15 +536,15 @@ static void a_race_that_fails_leaves_the_lab_at_work(void **state)
     give_data(lab);
     for (size_t i = 0; i < 3; i++) {
         double times[20];
-        bool bad[2];
+        struct kp_lab_racer racers[2];
         unsigned rounds = 10;
-        kopt_status st = race(lab, modes[i], &rounds, times, bad);
+        kopt_status st = race(lab, modes[i], &rounds, times, racers);
         if (st != KOPT_EFAILED)
             fail_msg("%s: %d", modes[i], st);
         struct kp_lab_event ev = compile_and_measure(lab, (int64_t)i + 1, "good", 0);
         expect(&ev, KOPT_OUT_OK, "");
         rounds = 10; /* nothing of the last race is still loaded */
-        assert_int_equal(race(lab, "good", &rounds, times, bad), KOPT_OK);
+        assert_int_equal(race(lab, "good", &rounds, times, racers), KOPT_OK);
     }
     kp_lab_close(lab);
 }
@@ -584,6 +637,65 @@ static void compilers_go_on_after_a_runner_that_died_holding_them(void **state)
     kp_lab_close(lab);
     with_part(NULL);
     assert_int_equal(unsetenv("KOPT_FAKE_CPU"), 0);
+}
+
+/* On a device that computes on the cores that compile nothing is compiled meanwhile. */
+static void compilers_stand_still_while_a_candidate_is_timed(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("KOPT_FAKE_CPU", "1", 1), 0);
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    struct kp_lab_plan p = plan;
+    p.min_samples = 5;
+    p.budget_ns = 1e10;
+    compile(lab, 1, "slow", 400000); /* 0.4 s to check it, then 2 s or more */
+    assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+    compile(lab, 2, "compile_slower", 0); /* 1.5 s if left alone */
+    assert_int_equal(kp_lab_measure(lab, 1, &p, NULL), KOPT_OK);
+    struct kp_lab_event ev = next(lab);
+    assert_int_equal(ev.kind, KP_LAB_RESULT);
+    assert_int_equal(ev.id, 1);
+    expect(&ev, KOPT_OUT_OK, "");
+    ev = next(lab);
+    assert_int_equal(ev.kind, KP_LAB_COMPILED);
+    assert_int_equal(ev.id, 2);
+    measure(lab, 2);
+    ev = next(lab);
+    /* It slept through most of the pause; what is counted is its own time before and after. */
+    assert_true(ev.result.compile_ns > 0 && ev.result.compile_ns < 1.5e9);
+    kp_lab_close(lab);
+    assert_int_equal(unsetenv("KOPT_FAKE_CPU"), 0);
+}
+
+static void a_noisy_kernel_is_launched_more_often(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_plan p = plan;
+    uint32_t n[3];
+    static const char *const modes[] = {"good", "noisy", "noisy"};
+    static const double precision[] = {0.01, 0.01, 0.2};
+    give_data(lab);
+    p.max_samples = 50;
+    p.min_samples = 7;
+    for (int64_t i = 0; i < 3; i++) {
+        p.precision = precision[i];
+        compile(lab, i + 1, modes[i], 0);
+        assert_int_equal(next(lab).kind, KP_LAB_COMPILED);
+        assert_int_equal(kp_lab_measure(lab, i + 1, &p, NULL), KOPT_OK);
+        struct kp_lab_event ev = next(lab);
+        expect(&ev, KOPT_OUT_OK, "");
+        n[i] = ev.result.n_times;
+        assert_true(ev.result.low_ns <= 5000 && ev.result.high_ns >= 5000);
+        assert_true((ev.result.high_ns > ev.result.low_ns) == (i > 0));
+    }
+    assert_int_equal(n[0], 7);
+    assert_true(n[1] > 3 * n[0]);
+    assert_int_equal(n[2], 7);
+    kp_lab_close(lab);
 }
 
 static void what_the_program_has_open_does_not_reach_its_workers(void **state)
@@ -724,10 +836,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(both_lanes_work_at_once),
         cmocka_unit_test(short_limits_make_no_hangs_of_batches),
         cmocka_unit_test(a_race_gives_times_of_every_round),
+        cmocka_unit_test(only_what_is_wrong_at_its_last_timed_launch_is_wrong_in_a_race),
         cmocka_unit_test(a_race_that_fails_leaves_the_lab_at_work),
         cmocka_unit_test(references_are_saved_or_say_why_not),
         cmocka_unit_test(nonsense_from_a_runner_is_its_candidates_crash),
         cmocka_unit_test(compilers_go_on_after_a_runner_that_died_holding_them),
+        cmocka_unit_test(compilers_stand_still_while_a_candidate_is_timed),
+        cmocka_unit_test(a_noisy_kernel_is_launched_more_often),
         cmocka_unit_test(what_the_program_has_open_does_not_reach_its_workers),
         cmocka_unit_test(no_compiler_at_all_ends_the_session),
         cmocka_unit_test(a_second_device_that_stays_dead_is_not_tried_for_ever),
