@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include <signal.h>
+
 int main(int argc, char **argv)
 {
+    /* Whoever started us may ignore it, which is inherited: ended workers leave no status then.
+     */
+    (void)signal(SIGCHLD, SIG_DFL); /* NOLINT(cert-err33-c): cannot fail for this signal */
     return cli_main(argc, argv, cli_probe_system());
 }

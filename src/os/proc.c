@@ -65,14 +65,16 @@ static _Noreturn void run_child(const struct child *c)
     int ok = null >= 0 && sock >= 0 && report >= 0 && output >= 0 && dup2(null, 0) == 0 &&
              dup2(output, 1) == 1 && dup2(output, 2) == 2 &&
              dup2(sock, KP_PROC_FD) == KP_PROC_FD;
+    int e = ok ? 0 : errno == EINVAL ? EMFILE : errno; /* fcntl's word for too many */
     /* What the parent's other parts left open is none of the child's business. */
     (void)close_range(KP_PROC_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-    if (ok && (!c->o->cwd || chdir(c->o->cwd) == 0)) {
+    if (ok) {
         /* execve promises not to change them */
-        (void)execve(c->o->path, (char *const *)(uintptr_t)c->o->argv, c->envp);
+        if (!c->o->cwd || chdir(c->o->cwd) == 0)
+            (void)execve(c->o->path, (char *const *)(uintptr_t)c->o->argv, c->envp);
+        e = errno;
     }
-    int e = errno;
-    (void)!write(report, &e, sizeof(e));
+    (void)!write(report >= 0 ? report : c->report, &e, sizeof(e));
     _exit(127);
 }
 
@@ -107,6 +109,23 @@ static char **merge_env(const char *const *add)
     return all;
 }
 
+/* What the parent needs before there is a child. */
+static kopt_status open_channels(const char *output_path, int *output, int sockets[2],
+                                 int report[2], kopt_error *err)
+{
+    const char *what = output_path;
+    *output = open(output_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (*output >= 0) {
+        what = "a connection to a process";
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0 &&
+            pipe2(report, O_CLOEXEC) == 0)
+            return KOPT_OK;
+    }
+    int e = errno;
+    return kp_err(err, e == ENOSPC || e == EDQUOT ? KOPT_EFULL : KOPT_EIO, "cannot open %s: %s",
+                  what, strerrordesc_np(e));
+}
+
 static kopt_status start_failed(const char *path, int e, kopt_error *err)
 {
     return kp_err(err, KOPT_EENV, "cannot run %s: %s", path, strerrordesc_np(e));
@@ -130,24 +149,24 @@ static void close_pair(int pair[2])
             (void)close(pair[i]);
 }
 
+static void reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
 kopt_status kp_proc_start(const struct kp_proc_options *o, struct kp_proc *p, kopt_error *err)
 {
     *p = (struct kp_proc){.fd = -1, .in = KP_BUF_INIT((size_t)KP_FRAME_MAX + 4)};
     int sockets[2] = {-1, -1};
     int report[2] = {-1, -1};
-    kopt_status st = KOPT_OK;
+    int output = -1;
     char **envp = merge_env(o->env);
-    const char *output_path = o->output_path ? o->output_path : "/dev/null";
-    int output = open(output_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (!envp) {
-        st = kp_err_nomem(err);
+    kopt_status st = envp ? open_channels(o->output_path ? o->output_path : "/dev/null",
+                                          &output, sockets, report, err)
+                          : kp_err_nomem(err);
+    if (st != KOPT_OK)
         goto done;
-    }
-    if (output < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0 ||
-        pipe2(report, O_CLOEXEC) != 0) {
-        st = start_failed(o->path, errno, err);
-        goto done;
-    }
     /* A child that does not read must not hold its parent up for ever. */
     struct timeval limit = {.tv_sec = SEND_TIMEOUT_S};
     (void)setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
@@ -164,7 +183,7 @@ kopt_status kp_proc_start(const struct kp_proc_options *o, struct kp_proc *p, ko
     report[1] = -1;
     int e = exec_report(report[0]);
     if (e != 0) {
-        (void)waitpid(pid, NULL, 0);
+        reap(pid);
         st = start_failed(o->path, e, err);
         goto done;
     }
@@ -195,8 +214,7 @@ void kp_proc_kill(struct kp_proc *p)
 {
     if (p->pid > 0) {
         (void)kill(-p->pid, SIGKILL);
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
+        reap(p->pid);
         forget(p);
     }
 }
@@ -214,8 +232,13 @@ bool kp_proc_ended(struct kp_proc *p, char *how, size_t how_bytes)
     if (p->pid <= 0)
         return true;
     siginfo_t info = {0};
-    if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0)
+    int rc = waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (rc != 0 && errno == ECHILD) {
+        (void)snprintf(how, how_bytes, "ended, its status was taken by somebody else");
+        forget(p); /* its number may be another process's by now */
+        return true;
+    }
+    if (rc != 0 || info.si_pid == 0)
         return false;
     if (info.si_code == CLD_EXITED) {
         (void)snprintf(how, how_bytes, "exit status %d", info.si_status);
@@ -295,19 +318,25 @@ kopt_status kp_frame_read(int fd, struct kp_buf *out, kopt_error *err)
     return st;
 }
 
-/* Whatever has arrived goes into p->in. False when the other side is gone. */
-static bool receive(struct kp_proc *p)
+/* Whatever has arrived and has room goes into p->in: 0, -1 when the other side is gone, or
+ * KP_FRAME_NO_MEMORY. */
+static int receive(struct kp_proc *p)
 {
+    p->in.failed = KOPT_OK; /* there may be memory again */
     for (;;) {
-        if (!kp_buf_reserve(&p->in, 65536))
-            return false;
-        ssize_t k = recv(p->fd, p->in.ptr + p->in.len, p->in.cap - p->in.len - 1, MSG_DONTWAIT);
+        size_t room = p->in.max - p->in.len;
+        if (room == 0)
+            return 0; /* a whole frame is there */
+        if (!kp_buf_reserve(&p->in, room < 65536 ? room : 65536))
+            return KP_FRAME_NO_MEMORY;
+        size_t take = p->in.cap - p->in.len - 1;
+        ssize_t k = recv(p->fd, p->in.ptr + p->in.len, take < room ? take : room, MSG_DONTWAIT);
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK;
+            return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
         if (k == 0)
-            return false;
+            return -1;
         p->in.len += (size_t)k;
     }
 }
@@ -317,18 +346,20 @@ int kp_proc_frame(struct kp_proc *p, struct kp_buf *out)
     if (p->pid <= 0)
         return -1;
     kp_buf_clear(out);
-    bool alive = receive(p);
+    int none = receive(p);
     if (p->in.len < 4)
-        return alive ? 0 : -1;
+        return none;
     size_t n = frame_length(p->in.ptr);
     if (n > KP_FRAME_MAX)
         return -1;
     if (p->in.len - 4 < n)
-        return alive ? 0 : -1;
+        return none;
     kp_buf_add(out, p->in.ptr + 4, n);
+    if (out->failed != KOPT_OK)
+        return KP_FRAME_NO_MEMORY; /* it is kept for the next call */
     memmove(p->in.ptr, p->in.ptr + 4 + n, p->in.len - 4 - n);
     p->in.len -= 4 + n;
-    return out->failed == KOPT_OK ? 1 : -1;
+    return 1;
 }
 
 static bool has_whole_frame(const struct kp_proc *p)
@@ -427,11 +458,17 @@ kopt_status kp_proc_find(const char *program, char **out, kopt_error *err)
         found = kp_path_join(env, program);
     else
         found = find_beside_us(program);
-    if (!found)
+    if (!found && !(env && env[0]))
         found = kp_path_join(KOPT_LIBEXECDIR, program);
+    if (!found)
+        return kp_err_nomem(err);
     if (!runnable(found)) {
-        kopt_status st = kp_err(err, KOPT_EENV, "cannot find the helper program %s", program);
-        kp_err_hint(err, "set KOPT_LIBEXEC to the folder it is in");
+        kopt_status st = kp_err(err, KOPT_EENV, "cannot find the helper program %s: %s: %s",
+                                program, found, strerrordesc_np(errno));
+        if (env && env[0])
+            kp_err_hint(err, "KOPT_LIBEXEC names that folder: correct it, or unset it");
+        else
+            kp_err_hint(err, "set KOPT_LIBEXEC to the folder it is in");
         kp_free(found);
         return st;
     }

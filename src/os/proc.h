@@ -33,7 +33,8 @@ struct kp_proc_options {
     uint64_t max_bytes;      /* address space limit; 0 = none */
 };
 
-/* Errors: KOPT_EENV (cannot be executed: the system's reason), KOPT_EIO, KOPT_ENOMEM. */
+/* Errors: KOPT_EENV (cannot be executed: the system's reason), KOPT_EIO and KOPT_EFULL (the
+ * output file, a socket), KOPT_ENOMEM. */
 kopt_status kp_proc_start(const struct kp_proc_options *o, struct kp_proc *p, kopt_error *err);
 
 /* End the whole group with SIGKILL and reap it; zeroes `p`. Safe on a zeroed one. */
@@ -42,7 +43,8 @@ void kp_proc_kill(struct kp_proc *p);
 void kp_proc_pause(struct kp_proc *p, bool stop);
 
 /* Has it ended? Then *how is a text such as "signal 11 (SIGSEGV)" or "exit status 3", the group
- * is ended too, and `p` is zeroed. `how` has at least 64 bytes. */
+ * is ended too, and `p` is zeroed. `how` has at least 64 bytes. In a program that ignores
+ * SIGCHLD, or reaps all its children, the status is lost: *how says so. */
 bool kp_proc_ended(struct kp_proc *p, char *how, size_t how_bytes);
 
 /* Frames: a 4-byte little-endian length, then the bytes. */
@@ -55,7 +57,9 @@ kopt_status kp_frame_write(int fd, const void *bytes, size_t n, kopt_error *err)
 kopt_status kp_frame_read(int fd, struct kp_buf *out, kopt_error *err);
 
 /* Take what has arrived without blocking, then one whole frame if there is one (1), none yet
- * (0), or the other side is gone (-1). */
+ * (0), the other side is gone (-1), or there is no memory for it here and the other side lives
+ * on (KP_FRAME_NO_MEMORY). */
+enum { KP_FRAME_NO_MEMORY = -3 };
 int kp_proc_frame(struct kp_proc *p, struct kp_buf *out);
 
 /* Wait until one of the processes has something to read or has closed its socket, a byte
@@ -67,7 +71,7 @@ bool kp_readable(int fd);
 
 /* The path of a helper program of ours: the environment variable KOPT_LIBEXEC, beside the
  * running library or program, or where it was installed. *out is the caller's. Errors:
- * KOPT_EENV (where it was looked for), KOPT_ENOMEM. */
+ * KOPT_EENV (where it was looked for last), KOPT_ENOMEM. */
 kopt_status kp_proc_find(const char *program, char **out, kopt_error *err);
 
 /* Threads that can run at the same time here (the affinity mask counts). */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static char self[4096];
@@ -125,6 +126,89 @@ static void a_missing_program_is_reported_where_it_is_started(void **state)
     assert_non_null(strstr(err.message, "/nonexistent/program"));
     assert_int_equal(p.pid, 0);
     kp_proc_kill(&p);
+}
+
+static void what_is_missing_before_the_start_is_told_apart(void **state)
+{
+    (void)state;
+    const char *argv[] = {"child", "count", NULL};
+    struct kp_proc_options o = {.path = self, .argv = argv, .output_path = "no/such/out"};
+    struct kp_proc p;
+    kopt_error err;
+    assert_int_equal(kp_proc_start(&o, &p, &err), KOPT_EIO);
+    assert_non_null(strstr(err.message, "cannot open no/such/out: No such file"));
+    o.output_path = NULL;
+    o.cwd = "no/such/folder";
+    assert_int_equal(kp_proc_start(&o, &p, &err), KOPT_EENV);
+    assert_non_null(strstr(err.message, "No such file"));
+    /* Descriptors for the parent, none for the child: it must not look like a good start. */
+    struct rlimit old;
+    struct rlimit few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = old;
+    few.rlim_cur = 10;
+    o.cwd = NULL;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    kopt_status st = kp_proc_start(&o, &p, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(st, KOPT_EENV);
+    assert_non_null(strstr(err.message, "Too many open files"));
+    assert_int_equal(p.pid, 0);
+}
+
+/* SIGCHLD ignored, as it may be by inheritance: the kernel reaps, and no status is left. */
+static void an_ended_child_is_seen_where_nobody_may_wait_for_it(void **state)
+{
+    (void)state;
+    struct kp_proc p;
+    char how[64] = "";
+    void (*old)(int) = signal(SIGCHLD, SIG_IGN);
+    assert_true(old != SIG_ERR);
+    start(&p, "none", NULL);
+    bool ended = false;
+    for (int i = 0; i < 5000 && !(ended = kp_proc_ended(&p, how, sizeof(how))); i++)
+        kp_clock_sleep_ns(1000000);
+    assert_true(signal(SIGCHLD, old) != SIG_ERR);
+    assert_true(ended);
+    assert_int_equal(p.pid, 0);
+    assert_string_equal(how, "ended, its status was taken by somebody else");
+}
+
+static void want_of_memory_does_not_look_like_the_end_of_the_other_side(void **state)
+{
+    (void)state;
+    struct kp_proc p;
+    struct kp_buf small = KP_BUF_INIT(3);
+    struct kp_buf b = KP_BUF_INIT(100);
+    start(&p, "echo", NULL);
+    kp_alloc_fail_at(1);
+    assert_int_equal(kp_proc_frame(&p, &b), KP_FRAME_NO_MEMORY);
+    kp_alloc_fail_at(0);
+    assert_int_equal(kp_frame_write(p.fd, "four", 4, NULL), KOPT_OK);
+    assert_int_equal(next_frame(&p, &small), KP_FRAME_NO_MEMORY);
+    assert_int_equal(next_frame(&p, &b), 1); /* nothing is lost */
+    assert_string_equal(kp_buf_text(&b), "four");
+    kp_proc_kill(&p);
+    kp_buf_deinit(&small);
+    kp_buf_deinit(&b);
+}
+
+static void a_missing_helper_is_told_with_its_place(void **state)
+{
+    (void)state;
+    char *found = NULL;
+    kopt_error err;
+    assert_int_equal(setenv("KOPT_LIBEXEC", "/typo", 1), 0);
+    assert_int_equal(kp_proc_find("kopt-worker", &found, &err), KOPT_EENV);
+    assert_null(found);
+    assert_non_null(strstr(err.message, "/typo/kopt-worker: No such file"));
+    assert_non_null(strstr(err.hint, "KOPT_LIBEXEC names that folder"));
+    kp_alloc_fail_at(1);
+    assert_int_equal(kp_proc_find("kopt-worker", &found, &err), KOPT_ENOMEM);
+    kp_alloc_fail_at(0);
+    assert_int_equal(unsetenv("KOPT_LIBEXEC"), 0);
+    assert_int_equal(kp_proc_find("no-such-helper", &found, &err), KOPT_EENV);
+    assert_non_null(strstr(err.message, "kopt/no-such-helper"));
 }
 
 static void a_crash_is_told_by_its_signal(void **state)
@@ -289,6 +373,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_of_any_size_come_back_whole),
         cmocka_unit_test(a_missing_program_is_reported_where_it_is_started),
+        cmocka_unit_test(what_is_missing_before_the_start_is_told_apart),
+        cmocka_unit_test(an_ended_child_is_seen_where_nobody_may_wait_for_it),
+        cmocka_unit_test(want_of_memory_does_not_look_like_the_end_of_the_other_side),
+        cmocka_unit_test(a_missing_helper_is_told_with_its_place),
         cmocka_unit_test(a_crash_is_told_by_its_signal),
         cmocka_unit_test(ending_a_child_ends_what_it_started),
         cmocka_unit_test(a_paused_child_stands_still),
