@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export CLICOLOR_FORCE=0
+export KOPT_REQUIRE_DEVICE=opencl # tools/setup.sh has installed one
 jobs=$(nproc)
 
 step() { printf '\n== %s\n' "$*"; }
