@@ -42,7 +42,8 @@ typedef struct kopt_device_visitor {
 
 /* Every device of every backend (the fake one only with KOPT_FAKE_LIBRARY set). The drivers are
  * opened in a process of their own, so that one that crashes or hangs is reported as missing.
- * Errors: KOPT_EENV (the helper program is not there), KOPT_ENOMEM. Blocks: up to 30 s. */
+ * Errors: KOPT_EENV (the helper program is not there: then nothing is handed over),
+ * KOPT_ENOMEM. Blocks: up to 30 s for each backend. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_devices(const kopt_device_visitor *visitor,
                                                 kopt_error *err);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <kopt/device.h>
 
+#include "base/alloc.h"
 #include "measure/lab.h"
+#include "os/proc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,11 @@ static void found(void *user, const struct kp_device_info *info)
 
 kopt_status kopt_devices(const kopt_device_visitor *visitor, kopt_error *err)
 {
+    char *worker = NULL;
+    kopt_status there = kp_proc_find("kopt-worker", &worker, err);
+    kp_free(worker);
+    if (there != KOPT_OK)
+        return there; /* not a driver's fault: no back end is missing */
     for (int b = 0; b < KP_BACKEND_COUNT; b++) {
         kopt_error why;
         const char *fake = getenv("KOPT_FAKE_LIBRARY"); /* NOLINT(concurrency-mt-unsafe) */

@@ -4,25 +4,28 @@
 #include "device/device.h"
 #include "measure/lab.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 
+/* `least`: a bound of 0 would count as one that is not known, which bounds nothing. */
 static const struct {
     const char *name;
     size_t offset;
+    int64_t least;
 } fields[] = {
-    {"max_threads", offsetof(struct kp_limits, max_threads)},
-    {"max_block_x", offsetof(struct kp_limits, max_block[0])},
-    {"max_block_y", offsetof(struct kp_limits, max_block[1])},
-    {"max_block_z", offsetof(struct kp_limits, max_block[2])},
-    {"shared_bytes", offsetof(struct kp_limits, shared_bytes)},
-    {"registers", offsetof(struct kp_limits, registers)},
-    {"warp", offsetof(struct kp_limits, warp)},
-    {"compute_units", offsetof(struct kp_limits, compute_units)},
-    {"l2_bytes", offsetof(struct kp_limits, l2_bytes)},
-    {"global_bytes", offsetof(struct kp_limits, global_bytes)},
-    {"clock_khz", offsetof(struct kp_limits, clock_khz)},
-    {"cc", offsetof(struct kp_limits, cc)},
+    {"max_threads", offsetof(struct kp_limits, max_threads), 1},
+    {"max_block_x", offsetof(struct kp_limits, max_block[0]), 1},
+    {"max_block_y", offsetof(struct kp_limits, max_block[1]), 1},
+    {"max_block_z", offsetof(struct kp_limits, max_block[2]), 1},
+    {"shared_bytes", offsetof(struct kp_limits, shared_bytes), 1},
+    {"registers", offsetof(struct kp_limits, registers), 1},
+    {"warp", offsetof(struct kp_limits, warp), 1},
+    {"compute_units", offsetof(struct kp_limits, compute_units), 1},
+    {"l2_bytes", offsetof(struct kp_limits, l2_bytes), 0},
+    {"global_bytes", offsetof(struct kp_limits, global_bytes), 1},
+    {"clock_khz", offsetof(struct kp_limits, clock_khz), 0},
+    {"cc", offsetof(struct kp_limits, cc), 0},
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -42,7 +45,7 @@ static void mark(void *user, uint32_t slot)
         m->slots[slot] = 1;
 }
 
-/* Slots that the rules depend on; *out is the caller's. */
+/* Slots that the rules depend on, in which lets are written out; m->slots is the caller's. */
 static kopt_status mark_used(const struct kp_kernel *k, struct marks *m, kopt_error *err)
 {
     m->n = k->n_slots;
@@ -51,10 +54,6 @@ static kopt_status mark_used(const struct kp_kernel *k, struct marks *m, kopt_er
         return kp_err_nomem(err);
     for (size_t i = 0; i < k->n_rules; i++)
         kp_expr_slots(k->rules[i].expr, mark, m);
-    /* A let may use the lets above it. */
-    for (size_t i = k->n_lets; i-- > 0;)
-        if (k->lets[i].slot < m->n && m->slots[k->lets[i].slot])
-            kp_expr_slots(k->lets[i].expr, mark, m);
     return KOPT_OK;
 }
 
@@ -124,25 +123,10 @@ kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
         enum kp_backend b = k->lang == KP_LANG_CUDA ? KP_BACKEND_CUDA : KP_BACKEND_OPENCL;
         return ask(b, 0, out, err);
     }
-    /* Of several devices (they are of one kind) the first. */
-    struct kp_str others;
-    struct kp_str number;
-    struct kp_str name =
-        kp_str_cut(kp_str_trim(kp_str_cut(kp_str_from(id), ',', &others)), ':', &number);
-    char backend[16] = "";
-    enum kp_backend b = KP_BACKEND_CUDA;
-    int64_t index = 0;
-    if (name.len < sizeof(backend))
-        memcpy(backend, name.ptr, name.len);
-    bool ok = kp_backend_from_name(backend, &b);
-    if (ok && number.len)
-        ok = kp_str_to_i64(number, &index) && index >= 0 && index < 4096;
-    if (!ok) {
-        kopt_status st = kp_err(err, KOPT_EUSAGE, "'%s' is no device", id);
-        kp_err_hint(err, "devices are called cuda:0, opencl:1 and the like");
-        return st;
-    }
-    return ask(b, (int)index, out, err);
+    struct kp_device_ids ids;
+    kopt_status st = kp_device_ids_parse(id, &ids, err);
+    /* of several, which are of one kind, the first */
+    return st == KOPT_OK ? ask(ids.backend, ids.index[0], out, err) : st;
 }
 
 /* --- by hand ------------------------------------------------------------------------------ */
@@ -158,9 +142,10 @@ static kopt_status set_one(struct kp_str text, struct kp_limits *out, unsigned *
             continue;
         if (*given & (1U << f))
             return kp_err(err, KOPT_EUSAGE, "%s is given twice", fields[f].name);
-        if (!kp_str_to_i64(kp_str_trim(value), &number) || number < 0)
-            return kp_err(err, KOPT_EUSAGE, "%s: '%.*s' is not a whole number of at least 0",
-                          fields[f].name, KP_STR_FMT(value));
+        if (!kp_str_to_i64(kp_str_trim(value), &number) || number < fields[f].least)
+            return kp_err(err, KOPT_EUSAGE,
+                          "%s: '%.*s' is not a whole number of at least %" PRId64,
+                          fields[f].name, KP_STR_FMT(value), fields[f].least);
         *given |= 1U << f;
         *(int64_t *)(void *)((char *)out + fields[f].offset) = number;
         return KOPT_OK;

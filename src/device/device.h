@@ -31,6 +31,17 @@ enum kp_backend { KP_BACKEND_CUDA, KP_BACKEND_OPENCL, KP_BACKEND_FAKE, KP_BACKEN
 const char *kp_backend_name(enum kp_backend b);
 bool kp_backend_from_name(const char *name, enum kp_backend *out);
 
+/* What users call devices: "cuda:0", "opencl:0,opencl:1"; without a number it is 0. */
+enum { KP_DEVICE_IDS_MAX = 16 };
+struct kp_device_ids {
+    enum kp_backend backend; /* of all of them */
+    size_t n;                /* at least one */
+    int index[KP_DEVICE_IDS_MAX];
+};
+/* Looks for none of them. Errors: KOPT_EUSAGE (no such name, different kinds, one twice, too
+ * many). */
+kopt_status kp_device_ids_parse(const char *text, struct kp_device_ids *out, kopt_error *err);
+
 struct kp_device_info {
     enum kp_backend backend;
     int index;          /* within its runtime */

@@ -24,36 +24,15 @@ static const uint64_t data_seed = 1; /* part of the subject: results are shared 
 /* --- device
  * ----------------------------------------------------------------------------------- */
 
-/* "cuda:0,cuda:1" */
 static kopt_status parse_devices(const char *text, struct kp_lab_options *o, kopt_error *err)
 {
-    struct kp_str rest = kp_str_from(text);
-    o->n_devices = 0;
-    while (rest.len || o->n_devices == 0) {
-        struct kp_str number;
-        struct kp_str one = kp_str_trim(kp_str_cut(rest, ',', &rest));
-        struct kp_str name = kp_str_cut(one, ':', &number);
-        char backend[16];
-        int64_t index = 0;
-        enum kp_backend b;
-        (void)snprintf(backend, sizeof(backend), "%.*s", KP_STR_FMT(name));
-        if (!kp_backend_from_name(backend, &b) ||
-            (number.len && (!kp_str_to_i64(number, &index) || index < 0 || index > 1023))) {
-            (void)kp_err(err, KOPT_EUSAGE, "no such device: %.*s", KP_STR_FMT(one));
-            kp_err_hint(err, "'kopt devices' lists them");
-            return KOPT_EUSAGE;
-        }
-        if (o->n_devices && b != o->backend)
-            return kp_err(err, KOPT_EUSAGE, "devices of different kinds cannot work together");
-        if (o->n_devices == KP_LAB_LANES_MAX)
-            return kp_err(err, KOPT_EUSAGE, "more than %d devices", KP_LAB_LANES_MAX);
-        o->backend = b;
-        for (size_t i = 0; i < o->n_devices; i++)
-            if (o->devices[i] == (int)index)
-                return kp_err(err, KOPT_EUSAGE, "%.*s is named twice", KP_STR_FMT(one));
-        o->devices[o->n_devices++] = (int)index;
-    }
-    return KOPT_OK;
+    struct kp_device_ids ids;
+    _Static_assert((int)KP_DEVICE_IDS_MAX <= (int)KP_LAB_LANES_MAX, "a lane for each");
+    kopt_status st = kp_device_ids_parse(text, &ids, err);
+    o->backend = ids.backend;
+    o->n_devices = ids.n;
+    memcpy(o->devices, ids.index, ids.n * sizeof(ids.index[0]));
+    return st;
 }
 
 static kopt_status choose_device(const struct kp_session *s, struct kp_lab_options *o,
