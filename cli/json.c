@@ -1,40 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/json.h"
+#include "cli/term.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character at `s`; 0 when it is none. */
-static size_t utf8_bytes(const unsigned char *s)
+static void quote(FILE *f, const char *s)
 {
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (n < 2)
-        return n;
-    if (s[0] > 0xf4 || (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0U) != 0x80)
-            return 0;
-    return n;
-}
-
-static void quote(FILE *f, const char *text)
-{
-    const unsigned char *s = (const unsigned char *)text;
+    uint32_t code;
     (void)fputc('"', f);
     while (*s) {
-        size_t n = utf8_bytes(s);
+        unsigned char c = (unsigned char)*s;
+        size_t n = cli_utf8(s, strnlen(s, 4), &code);
         if (n == 0) {
             (void)fputs("\\ufffd", f);
             n = 1;
-        } else if (*s == '"' || *s == '\\') {
-            (void)fprintf(f, "\\%c", *s);
-        } else if (*s == '\n') {
+        } else if (c == '"' || c == '\\') {
+            (void)fprintf(f, "\\%c", c);
+        } else if (c == '\n') {
             (void)fputs("\\n", f);
-        } else if (*s < 0x20 || *s == 0x7f) {
-            (void)fprintf(f, "\\u%04x", *s);
+        } else if (c < 0x20 || c == 0x7f) {
+            (void)fprintf(f, "\\u%04x", c);
         } else {
             (void)fwrite(s, 1, n, f);
         }

@@ -5,6 +5,8 @@
 
 #include "cli/cli.h"
 
+#define CLI_STORE_DEFAULT "default: $KOPT_STORE, else ~/.local/share/kopt/kopt.db"
+
 /* `given` (--store) where it is not NULL, else $KOPT_STORE, else $XDG_DATA_HOME/kopt/kopt.db,
  * else
  * ~/.local/share/kopt/kopt.db. The caller frees it. NULL (after an error message) without any.

@@ -71,6 +71,17 @@ void cli_json_result(struct cli_json *j, const kopt_result *r, bool all)
     cli_json_str(j, "log", r->log);
 }
 
+void cli_json_result_at(struct cli_json *j, const char *key, const kopt_result *r)
+{
+    if (!r || !r->config || !r->config[0]) {
+        cli_json_raw(j, key, NULL);
+        return;
+    }
+    cli_json_open(j, key, '{');
+    cli_json_result(j, r, false);
+    cli_json_close(j, '}');
+}
+
 enum cli_style cli_outcome_style(kopt_outcome o)
 {
     if (o == KOPT_OUT_OK)

@@ -18,6 +18,8 @@ const char *cli_spread(const struct cli_term *t, const kopt_result *r, char out[
 
 /* Members of a result's JSON object; with samples and log where `all`. */
 void cli_json_result(struct cli_json *j, const kopt_result *r, bool all);
+/* It as the member `key`; null where there is none: NULL, or no configuration. */
+void cli_json_result_at(struct cli_json *j, const char *key, const kopt_result *r);
 
 /* "ok" in green, failures in red. */
 enum cli_style cli_outcome_style(kopt_outcome o);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/store.h"
 #include "cli/mem.h"
-#include "cli/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +112,7 @@ kopt_status cli_subjects_get(kopt_store *s, const char *kernel, const char *cons
     return st;
 }
 
-static int copy_subject(void *user, const kopt_subject *x)
+int cli_subject_keep(void *user, const kopt_subject *x)
 {
     cli_subject_copy(user, x);
     return 0;
@@ -169,11 +168,30 @@ int cli_subject_find(struct cli *c, kopt_store *s, const struct cli_args *args,
         return find_by_kernel(c, s, args, out);
     if (args->n > 1)
         return cli_usage(c, "'%s' is one word too many", args->words[1]);
-    kopt_status st = kopt_store_subject(s, id, copy_subject, out, &err);
+    kopt_status st = kopt_store_subject(s, id, cli_subject_keep, out, &err);
     if (st == KOPT_ENOTFOUND)
         return cli_failf(c, st, "kopt store list shows what there is",
                          "the store has no subject %lld", (long long)id);
     return st == KOPT_OK ? 0 : cli_fail(c, &err);
+}
+
+int cli_subject_run(struct cli *c, const struct cli_args *args, const void *options,
+                    int (*work)(struct cli *c, kopt_store *s, const void *options,
+                                const kopt_subject *subject))
+{
+    struct cli_subject subject = {0};
+    int code = cli_need_subject(c, args);
+    if (code)
+        return code;
+    kopt_store *s = cli_store_read(c, options, &code);
+    if (!s)
+        return code;
+    code = cli_subject_find(c, s, args, &subject);
+    if (code == 0)
+        code = work(c, s, options, &subject.s);
+    cli_subject_free(&subject);
+    kopt_store_close(s);
+    return code;
 }
 
 char *cli_subject_title(const kopt_subject *s)

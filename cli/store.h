@@ -4,25 +4,27 @@
 #define CLI_STORE_H
 
 #include "cli/cmds.h"
+#include "cli/paths.h"
 #include "cli/results.h"
 
-/* Every one of them begins with these. */
+/* The options of every one of them begin with these. */
 struct cli_store_common {
     const char *store;
-    bool json;
+    bool json; /* of those that have CLI_JSON_OPT */
 };
 
-#define CLI_STORE_OPTS                                                                       \
-    {.name = "store",                                                                        \
-     .kind = CLI_TEXT,                                                                       \
-     .arg = "PATH",                                                                          \
-     .offset = offsetof(struct cli_store_common, store),                                     \
-     .complete = CLI_COMPLETE_FILE,                                                          \
-     .help = "the file (default: $KOPT_STORE, else ~/.local/share/kopt/kopt.db)"},           \
+#define CLI_STORE_OPT                                                                      \
+    {                                                                                      \
+        .name = "store", .kind = CLI_TEXT, .arg = "PATH",                                  \
+        .offset = offsetof(struct cli_store_common, store), .complete = CLI_COMPLETE_FILE, \
+        .help = "the file (" CLI_STORE_DEFAULT ")"                                         \
+    }
+#define CLI_JSON_OPT                                                                         \
     {                                                                                        \
         .name = "json", .kind = CLI_FLAG, .offset = offsetof(struct cli_store_common, json), \
         .help = "one JSON object a line"                                                     \
     }
+#define CLI_STORE_OPTS CLI_STORE_OPT, CLI_JSON_OPT
 
 /* Open for reading. Returns NULL after a message, with the exit code in *code. */
 kopt_store *cli_store_read(struct cli *c, const struct cli_store_common *o, int *code);
@@ -32,6 +34,8 @@ struct cli_subject {
     kopt_subject s; /* its strings are owned */
 };
 void cli_subject_copy(struct cli_subject *to, const kopt_subject *from);
+/* A kopt_store_subject() visitor; user: struct cli_subject. */
+int cli_subject_keep(void *user, const kopt_subject *x);
 void cli_subject_free(struct cli_subject *s);
 
 struct cli_subjects {
@@ -47,6 +51,13 @@ kopt_status cli_subjects_get(kopt_store *s, const char *kernel, const char *cons
 
 /* Do the words look like a subject? Returns 0 or the exit code after a usage message. */
 int cli_need_subject(struct cli *c, const struct cli_args *args);
+
+/* All of a command on one subject: opens the store for reading, finds the subject that the
+ * words mean, calls `work`. `options` begins with struct cli_store_common. Returns the exit
+ * code. */
+int cli_subject_run(struct cli *c, const struct cli_args *args, const void *options,
+                    int (*work)(struct cli *c, kopt_store *s, const void *options,
+                                const kopt_subject *subject));
 
 /* The subject that "ID" or "KERNEL [NAME=VALUE..]" means; the newest where there are several,
  * which a note says. Returns 0 or the exit code after a message. */

@@ -133,17 +133,6 @@ static void compare(const struct cli_rows *a, const struct cli_rows *b, struct c
 
 /* --- showing it --------------------------------------------------------------------------- */
 
-static void json_best(struct cli_json *j, const char *key, const kopt_result *r)
-{
-    if (!r) {
-        cli_json_raw(j, key, NULL);
-        return;
-    }
-    cli_json_open(j, key, '{');
-    cli_json_result(j, r, false);
-    cli_json_close(j, '}');
-}
-
 static void show_json(const struct comparison *k, int64_t a, int64_t b)
 {
     for (size_t i = 0; i < k->n; i++) {
@@ -165,8 +154,8 @@ static void show_json(const struct comparison *k, int64_t a, int64_t b)
     cli_json_u64(&j, "only_b", k->only_b);
     cli_json_u64(&j, "outcome_changed", k->changed);
     cli_json_num(&j, "geometric_mean_ratio", k->geomean);
-    json_best(&j, "best_a", k->best_a);
-    json_best(&j, "best_b", k->best_b);
+    cli_json_result_at(&j, "best_a", k->best_a);
+    cli_json_result_at(&j, "best_b", k->best_b);
     cli_json_end(&j);
 }
 
@@ -274,6 +263,12 @@ static int on_subject(void *user, const kopt_subject *s)
     return 0;
 }
 
+/* What was begun and never completed is no measurement, and hides none. */
+static int add_completed(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    return r->outcome == KOPT_OUT_INTERRUPTED || cli_rows_add(user, r, subject, run);
+}
+
 static int load(struct cli *c, kopt_store *s, const char *word, struct run_find *f,
                 struct cli_rows *rows)
 {
@@ -288,7 +283,7 @@ static int load(struct cli *c, kopt_store *s, const char *word, struct run_find 
                          "the store has no run %lld", (long long)f->id);
     kopt_result_filter filter = {.run = f->id, .outcome = -1, .brief = 1};
     if (kopt_store_subject(s, f->subject, on_subject, f, &err) != KOPT_OK ||
-        cli_rows_get(s, &filter, rows, &err) != KOPT_OK)
+        kopt_store_results(s, &filter, add_completed, rows, &err) != KOPT_OK)
         return cli_fail(c, &err);
     if (rows->n == 0)
         return cli_failf(

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kopt store export, import: other tools' files. */
 #include "cli/mem.h"
-#include "cli/paths.h"
 #include "cli/store.h"
 
 #include <errno.h>
@@ -11,8 +10,7 @@
 /* --- export ------------------------------------------------------------------------------- */
 
 struct export_options {
-    struct cli_store_common common; /* json is not among its options */
-    bool t4;
+    struct cli_store_common common;
     const char *output;
 };
 
@@ -33,34 +31,25 @@ static int write_out(struct cli *c, const char *path, const char *text)
     return 0;
 }
 
-static int run_export(struct cli *c, const struct cli_args *args, const void *options)
+static int export_subject(struct cli *c, kopt_store *s, const void *options,
+                          const kopt_subject *subject)
 {
     const struct export_options *o = options;
-    struct cli_subject subject = {0};
     kopt_error err;
     char *text = NULL;
-    int code = cli_need_subject(c, args);
-    if (code)
-        return code;
-    kopt_store *s = cli_store_read(c, &o->common, &code);
-    if (!s)
-        return code;
-    code = cli_subject_find(c, s, args, &subject);
-    if (code == 0 && kopt_store_export_t4(s, subject.s.id, &text, &err) != KOPT_OK)
-        code = cli_fail(c, &err);
-    if (code == 0)
-        code = write_out(c, o->output, text);
+    if (kopt_store_export_t4(s, subject->id, &text, &err) != KOPT_OK)
+        return cli_fail(c, &err);
+    int code = write_out(c, o->output, text);
     kopt_text_free(text);
-    cli_subject_free(&subject);
-    kopt_store_close(s);
     return code;
 }
 
+static int run_export(struct cli *c, const struct cli_args *args, const void *options)
+{
+    return cli_subject_run(c, args, options, export_subject);
+}
+
 static const struct cli_opt export_opts[] = {
-    {.name = "t4",
-     .kind = CLI_FLAG,
-     .offset = offsetof(struct export_options, t4),
-     .help = "as T4 results, schema 1.0.0; the format there is"},
     {.name = "output",
      .letter = 'o',
      .kind = CLI_TEXT,
@@ -68,16 +57,11 @@ static const struct cli_opt export_opts[] = {
      .complete = CLI_COMPLETE_FILE,
      .offset = offsetof(struct export_options, output),
      .help = "write there instead of to standard output"},
-    {.name = "store",
-     .kind = CLI_TEXT,
-     .arg = "PATH",
-     .offset = offsetof(struct export_options, common.store),
-     .complete = CLI_COMPLETE_FILE,
-     .help = "the file (default: $KOPT_STORE, else ~/.local/share/kopt/kopt.db)"},
+    CLI_STORE_OPT,
 };
 
 static const struct cli_example export_examples[] = {
-    {"store export --t4 3 -o gemm.json", "the results of subject 3 for other tools"},
+    {"store export 3 -o gemm.json", "the results of subject 3 for other tools"},
 };
 
 const struct cli_command cli_cmd_store_export = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kopt store list, runs, best: what has been measured. */
 #include "cli/mem.h"
-#include "cli/paths.h"
 #include "cli/store.h"
 #include "cli/table.h"
 #include "cli/units.h"

@@ -191,60 +191,75 @@ static void print_rows(struct cli *c, const struct cli_rows *rows)
     cli_names_free(&names);
 }
 
-static int show_rows(struct cli *c, kopt_store *s, const struct show_options *o,
+/* How many configurations there are behind those that are shown. */
+static int count_configs(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    (void)r;
+    (void)subject;
+    (void)run;
+    ++*(size_t *)user;
+    return 1;
+}
+
+static int print_show(struct cli *c, kopt_store *s, const kopt_result_filter *f,
+                      const struct cli_rows *rows, const kopt_subject *subject)
+{
+    const kopt_result_filter every = {
+        .subject = subject->id, .outcome = -1, .newest = 1, .brief = 1};
+    kopt_error err;
+    size_t n = 0;
+    char text[CLI_NUM];
+    print_subject(c, subject);
+    if (rows->n)
+        print_rows(c, rows);
+    else
+        cli_print(c, "none%s%s\n", f->outcome >= 0 ? " with outcome " : "",
+                  f->outcome >= 0 ? kopt_outcome_name((kopt_outcome)f->outcome) : "");
+    if (f->limit != SHOWN)
+        return 0;
+    if (kopt_store_results(s, &every, count_configs, &n, &err) != KOPT_OK)
+        return cli_fail(c, &err);
+    if (n > rows->n)
+        cli_note(c, "the best %zu of %s configurations; --all shows every one", rows->n,
+                 cli_count((double)n, text));
+    return 0;
+}
+
+static int show_rows(struct cli *c, kopt_store *s, const void *options,
                      const kopt_subject *subject)
 {
+    const struct show_options *o = options;
     int outcome = o->outcome - 1;
     if (o->outcome == 0 && !o->all)
         outcome = KOPT_OUT_OK;
-    int64_t limit = o->limit ? o->limit : o->all || o->outcome ? 0 : SHOWN;
+    /* What was never completed is no configuration's newest result. */
     kopt_result_filter f = {.subject = subject->id,
                             .outcome = outcome,
-                            .newest = 1,
+                            .newest = outcome != KOPT_OUT_INTERRUPTED,
                             .by_time = 1,
                             .brief = 1,
-                            .limit = limit};
+                            .limit = o->limit               ? o->limit
+                                     : o->all || o->outcome ? 0
+                                                            : SHOWN};
     struct cli_rows rows;
     kopt_error err;
-    char text[CLI_NUM];
+    int code = 0;
     if (cli_rows_get(s, &f, &rows, &err) != KOPT_OK)
         return cli_fail(c, &err);
-    if (o->common.json) {
-        for (size_t i = 0; i < rows.n; i++)
-            json_row(&rows, i, false);
-    } else {
-        print_subject(c, subject);
-        if (rows.n)
-            print_rows(c, &rows);
-        else
-            cli_print(c, "none%s%s\n", outcome >= 0 ? " with outcome " : "",
-                      outcome >= 0 ? kopt_outcome_name((kopt_outcome)outcome) : "");
-        if (limit == SHOWN && subject->n_results > (int64_t)rows.n)
-            cli_note(c, "the best %zu of %s results; --all shows every one", rows.n,
-                     cli_count((double)subject->n_results, text));
-    }
+    for (size_t i = 0; o->common.json && i < rows.n; i++)
+        json_row(&rows, i, false);
+    if (!o->common.json)
+        code = print_show(c, s, &f, &rows, subject);
     cli_rows_free(&rows);
-    return 0;
+    return code;
 }
 
 static int run_show(struct cli *c, const struct cli_args *args, const void *options)
 {
     const struct show_options *o = options;
-    struct cli_subject subject = {0};
-    int code = cli_need_subject(c, args);
     if (o->all && o->outcome)
         return cli_usage(c, "--all and --outcome exclude each other");
-    if (code)
-        return code;
-    kopt_store *s = cli_store_read(c, &o->common, &code);
-    if (!s)
-        return code;
-    code = cli_subject_find(c, s, args, &subject);
-    if (code == 0)
-        code = show_rows(c, s, o, &subject.s);
-    cli_subject_free(&subject);
-    kopt_store_close(s);
-    return code;
+    return cli_subject_run(c, args, options, show_rows);
 }
 
 static const struct cli_opt show_opts[] = {
@@ -400,12 +415,6 @@ static void print_result(struct cli *c, const struct cli_rows *rows, const kopt_
         print_log(c, r);
 }
 
-static int copy_subject(void *user, const kopt_subject *x)
-{
-    cli_subject_copy(user, x);
-    return 0;
-}
-
 static int run_result(struct cli *c, const struct cli_args *args, const void *options)
 {
     const struct cli_store_common *o = options;
@@ -424,7 +433,7 @@ static int run_result(struct cli *c, const struct cli_args *args, const void *op
     kopt_result_filter f = {.id = id, .outcome = -1};
     kopt_status st = cli_rows_get(s, &f, &rows, &err);
     if (st == KOPT_OK && rows.n)
-        st = kopt_store_subject(s, rows.subjects[0], copy_subject, &subject, &err);
+        st = kopt_store_subject(s, rows.subjects[0], cli_subject_keep, &subject, &err);
     if (st != KOPT_OK)
         code = cli_fail(c, &err);
     else if (rows.n == 0)
@@ -518,9 +527,10 @@ static void print_groups(struct cli *c, const struct group *groups, size_t n)
     cli_table_free(t);
 }
 
-static int show_failures(struct cli *c, kopt_store *s, const struct cli_store_common *o,
+static int show_failures(struct cli *c, kopt_store *s, const void *options,
                          const kopt_subject *subject)
 {
+    const struct cli_store_common *o = options;
     kopt_result_filter f = {.subject = subject->id, .outcome = -1, .newest = 1, .brief = 1};
     struct cli_rows rows;
     kopt_error err;
@@ -551,20 +561,7 @@ static int show_failures(struct cli *c, kopt_store *s, const struct cli_store_co
 
 static int run_failures(struct cli *c, const struct cli_args *args, const void *options)
 {
-    const struct cli_store_common *o = options;
-    struct cli_subject subject = {0};
-    int code = cli_need_subject(c, args);
-    if (code)
-        return code;
-    kopt_store *s = cli_store_read(c, o, &code);
-    if (!s)
-        return code;
-    code = cli_subject_find(c, s, args, &subject);
-    if (code == 0)
-        code = show_failures(c, s, o, &subject.s);
-    cli_subject_free(&subject);
-    kopt_store_close(s);
-    return code;
+    return cli_subject_run(c, args, options, show_failures);
 }
 
 const struct cli_command cli_cmd_store_failures = {

@@ -121,21 +121,34 @@ const char *cli_sign(const struct cli_term *t, enum cli_sign sign)
 
 /* --- text --------------------------------------------------------------------------------- */
 
-/* Decode one character; returns its bytes (1 for a byte that is not UTF-8). */
-static size_t decode(const unsigned char *s, size_t n, uint32_t *code)
+size_t cli_utf8(const char *text, size_t n, uint32_t *code)
 {
-    *code = s[0];
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800,
+                                        0x10000}; /* that needs so many bytes */
+    const unsigned char *s = (const unsigned char *)text;
     size_t want = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (want < 2 || s[0] > 0xf4 || want > n)
-        return 1;
+    if (want < 2 || want > n) {
+        *code = s[0];
+        return want == 1 && n > 0;
+    }
     uint32_t c = s[0] & (0xffU >> (want + 1));
     for (size_t i = 1; i < want; i++) {
         if ((s[i] & 0xc0U) != 0x80)
-            return 1;
+            return 0;
         c = (c << 6) | (s[i] & 0x3fU);
     }
     *code = c;
-    return want;
+    bool surrogate = c >= 0xd800 && c <= 0xdfff;
+    return c < smallest[want] || c > 0x10ffff || surrogate ? 0 : want;
+}
+
+/* The same; a byte that is no UTF-8 stands for itself. */
+static size_t decode(const char *s, size_t n, uint32_t *code)
+{
+    size_t bytes = cli_utf8(s, n, code);
+    if (bytes == 0)
+        *code = (unsigned char)s[0];
+    return bytes ? bytes : 1;
 }
 
 struct range {
@@ -179,7 +192,7 @@ size_t cli_columns_n(const char *s, size_t n)
     size_t columns = 0;
     uint32_t c;
     for (size_t i = 0; i < n;) {
-        i += decode((const unsigned char *)s + i, n - i, &c);
+        i += decode(s + i, n - i, &c);
         columns += char_columns(c);
     }
     return columns;
@@ -197,7 +210,7 @@ size_t cli_fit(const char *s, size_t columns)
     size_t used = 0;
     while (at < n) {
         uint32_t c;
-        size_t bytes = decode((const unsigned char *)s + at, n - at, &c);
+        size_t bytes = decode(s + at, n - at, &c);
         used += char_columns(c);
         if (used > columns)
             break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/tune_opts.h"
 #include "cli/mem.h"
+#include "cli/paths.h"
 #include "cli/units.h"
 
 #include <math.h>
@@ -171,8 +172,7 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .arg = "PATH",
      .offset = AT(store),
      .complete = CLI_COMPLETE_FILE,
-     .help = "file that keeps every measurement (default: $KOPT_STORE, else "
-             "~/.local/share/kopt/kopt.db)"},
+     .help = "file that keeps every measurement (" CLI_STORE_DEFAULT ")"},
     {.name = "no-store", .kind = CLI_FLAG, .offset = AT(no_store), .help = "keep nothing"},
     {.name = "resume",
      .kind = CLI_FLAG,

@@ -223,23 +223,12 @@ static void json_split(struct cli_json *j, const kopt_tune_split *s)
     cli_json_close(j, '}');
 }
 
-static void json_one(struct cli_json *j, const char *key, const kopt_result *x)
-{
-    if (!is_there(x)) {
-        cli_json_raw(j, key, NULL);
-        return;
-    }
-    cli_json_open(j, key, '{');
-    cli_json_result(j, x, false);
-    cli_json_close(j, '}');
-}
-
 void cli_tune_report_json(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     (void)v;
     struct cli_json j = cli_json_begin(stdout, "report");
-    json_one(&j, "best", &r->best);
-    json_one(&j, "default", &r->first);
+    cli_json_result_at(&j, "best", &r->best);
+    cli_json_result_at(&j, "default", &r->first);
     cli_json_num(&j, "speedup", r->speedup);
     cli_json_num(&j, "speedup_low", r->speedup_low);
     cli_json_num(&j, "speedup_high", r->speedup_high);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 export KOPT_STORE=s.db
 kopt store import "$DATA/cache.json" >/dev/null
-kopt store export --t4 1 -o out.json
+kopt store export 1 -o out.json
 kopt store export axpy >other.json
 cmp out.json other.json && python3 -c "
 import json
