@@ -98,7 +98,7 @@ static kopt_status make_helper(struct kp_cuda_device *d, int kind, struct kp_mod
     struct kp_buf image = KP_BUF_INIT(IMAGE_MAX);
     kp_cuda_helper_job(kind, macros, &job);
     kopt_status st =
-        kp_cuda_compiler_open(d->base.info.index, d->base.info.arch, d->rt->log, &c, err);
+        kp_cuda_compiler_open(d->base.info.index, d->base.info.arch, d->rt->base.log, &c, err);
     if (st == KOPT_OK)
         st = kp_cuda_compile(c, &job, &image, NULL, err);
     if (st == KOPT_OK)
@@ -116,7 +116,7 @@ static const struct kp_cuda_module *get_helper(struct kp_cuda_device *d, int kin
     if (!h->tried) {
         h->tried = true;
         if (make_helper(d, kind, &h->module, &why) != KOPT_OK)
-            kp_log(d->rt->log, KP_LOG_INFO, "%s: %s",
+            kp_log(d->rt->base.log, KP_LOG_INFO, "%s: %s",
                    kind == DELAY ? "very short kernels are timed less exactly"
                                  : "results are compared on the host",
                    why.message);

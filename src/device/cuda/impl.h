@@ -19,7 +19,6 @@
 struct kp_cuda_runtime {
     struct kp_runtime base;
     struct kp_cuda_driver drv;
-    const struct kp_log *log;
     int n_devices;
     char driver_text[128]; /* "driver 580.95.05 (CUDA 13.0)", made when first asked for */
     char compiler[64];     /* "NVRTC 13.0", the same; "" when there is none */

@@ -24,7 +24,6 @@ static kopt_status runtime_open(const struct kp_log *log, struct kp_runtime **ou
     struct kp_cuda_runtime *rt = kp_calloc(1, sizeof(*rt));
     if (!rt)
         return kp_err_nomem(err);
-    rt->log = log;
     kopt_status st = kp_cuda_driver_open(log, &rt->drv, err);
     if (st != KOPT_OK) {
         kp_free(rt);
@@ -101,11 +100,11 @@ static const char *compiler_text(struct kp_cuda_runtime *rt)
     if (rt->compiler_known)
         return rt->compiler;
     rt->compiler_known = true;
-    if (kp_nvrtc_open(rt->log, &nvrtc, &why) == KOPT_OK) {
+    if (kp_nvrtc_open(rt->base.log, &nvrtc, &why) == KOPT_OK) {
         kp_nvrtc_version_text(&nvrtc, rt->compiler, sizeof(rt->compiler));
         kp_nvrtc_close(&nvrtc);
     } else {
-        kp_log(rt->log, KP_LOG_WARN, "%s", why.message);
+        kp_log(rt->base.log, KP_LOG_WARN, "%s", why.message);
     }
     return rt->compiler;
 }
