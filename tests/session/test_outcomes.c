@@ -119,6 +119,38 @@ static void a_stray_write_does_not_condemn_those_after_it(void **state)
     session_end(&s);
 }
 
+/* The poison of the first launch, 0xFF bytes, is the right answer. */
+static void what_is_left_out_is_wrong_even_where_minus_one_is_right(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s,
+                 write_kernel("minus_one.cl",
+                              "#pragma kopt kernel copy\n"
+                              "#pragma kopt lang opencl\n"
+                              "#pragma kopt param MODE {0,1,2}\n"
+                              "#pragma kopt default MODE=0\n"
+                              "#pragma kopt block 16\n"
+                              "#pragma kopt grid 64\n"
+                              "#pragma kopt arg a i32[1024] constant(-1)  b i32[1024] out\n"
+                              "#pragma kopt reference ref block 16 grid 64\n"
+                              "#pragma kopt check b against kernel ref\n"
+                              "// fake: out 1 = copy 0\n"
+                              "// fake: when MODE=1,entry=copy partial\n"
+                              "kernel void ref(global const int *a, global int *b) {}\n"
+                              "kernel void copy(global const int *a, global int *b) {}\n"),
+                 NULL);
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_OK);
+    assert_int_equal(session_find(&s, "MODE=0")->outcome, KOPT_OUT_OK);
+    assert_int_equal(session_find(&s, "MODE=1")->outcome, KOPT_OUT_WRONG);
+    assert_non_null(strstr(session_find(&s, "MODE=1")->message,
+                           "512 of 1024 elements outside the tolerance, the first at 512"));
+    assert_non_null(strstr(session_find(&s, "MODE=1")->message, "never written"));
+    assert_int_equal(session_find(&s, "MODE=2")->outcome, KOPT_OUT_OK);
+    session_end(&s);
+}
+
 static void inputs_are_restored_before_every_launch(void **state)
 {
     (void)state;
@@ -285,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_fault_is_told_apart_and_none_stops_the_search),
         cmocka_unit_test(a_stray_write_does_not_condemn_those_after_it),
+        cmocka_unit_test(what_is_left_out_is_wrong_even_where_minus_one_is_right),
         cmocka_unit_test(inputs_are_restored_before_every_launch),
         cmocka_unit_test(nothing_valid_is_a_failure_that_shows_the_first_reason),
         cmocka_unit_test(an_empty_space_names_the_rule),

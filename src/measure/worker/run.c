@@ -257,6 +257,7 @@ kopt_status kp_candidate_run(struct kp_runner *r, struct kp_candidate *c, unsign
 {
     struct kp_run run = {.restore = r->restore,
                          .n_restore = r->n_restore,
+                         .poison = c->poison,
                          .flush_bytes = flush,
                          .n = n,
                          .times_ns = times_ns};

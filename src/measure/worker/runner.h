@@ -36,6 +36,7 @@ struct kp_candidate {
     struct kp_job_launch job;
     struct kp_launch_arg *args;
     struct kp_launch launch;
+    uint8_t poison; /* as in kp_run */
 };
 
 struct kp_runner {
