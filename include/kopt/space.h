@@ -39,8 +39,10 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_space_new(const kopt_kernel *k,
                                                   const char *device, kopt_space **out,
                                                   kopt_error *err);
 /* The same without a device: the numbers that its rules use are given by hand,
- * "max_threads=1024,shared_bytes=49152" (the names behind `device.`).
- * Errors also: KOPT_EUSAGE (a name unknown, or one that a rule uses is missing; see hint). */
+ * "max_threads=1024,shared_bytes=49152" (the names behind `device.`). All are at least 1 but
+ * l2_bytes, clock_khz and cc, where 0 means not known.
+ * Errors also: KOPT_EUSAGE (a name unknown, a number too small, or one that a rule uses is
+ * missing; see hint). */
 KOPT_API KOPT_MUST_USE kopt_status kopt_space_new_limits(const kopt_kernel *k,
                                                          const char *const *problem,
                                                          size_t n_problem, const char *limits,

@@ -16,8 +16,8 @@ kopt_status kp_limits_used(const struct kp_kernel *k, bool *used, kopt_error *er
 kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
                                 struct kp_limits *out, kopt_error *err);
 
-/* From "max_threads=1024,shared_bytes=49152". Errors: KOPT_EUSAGE (unknown, repeated, not
- * positive, or one that a rule uses is missing). */
+/* From "max_threads=1024,shared_bytes=49152". Errors: KOPT_EUSAGE (unknown, repeated,
+ * not positive where it is a bound, or one that a rule uses is missing). */
 kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
                               struct kp_limits *out, kopt_error *err);
 

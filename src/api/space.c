@@ -241,8 +241,8 @@ static bool is_separator(char c)
     return c == ',' || c == ' ';
 }
 
-/* The value of `p` that stands at the start of `text`; the longest, since a string may hold a
- * separator. Errors: KOPT_EUSAGE, KOPT_ENOMEM. */
+/* The value of `p` that stands at the start of `text`: the longest text that is one as written,
+ * since a string may hold a separator, else what is meant. Errors: KOPT_EUSAGE, KOPT_ENOMEM. */
 static kopt_status match_value(const struct kp_param *p, struct kp_str text, uint32_t *index,
                                size_t *used, kopt_error *err)
 {
@@ -265,13 +265,18 @@ static kopt_status match_value(const struct kp_param *p, struct kp_str text, uin
         *used = n;
     }
     kp_buf_deinit(&value);
-    if (st == KOPT_OK && !found) {
-        size_t n = 0;
-        while (n < text.len && !is_separator(text.ptr[n]))
-            n++;
-        st = kp_err(err, KOPT_EUSAGE, "%s has no value '%.*s'", p->name, (int)n, text.ptr);
+    if (st != KOPT_OK || found)
+        return st;
+    size_t n = 0;
+    while (n < text.len && !is_separator(text.ptr[n]))
+        n++;
+    *used = n;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        *index = i;
+        if (kp_value_means(p->values[i], (struct kp_str){text.ptr, n}))
+            return KOPT_OK;
     }
-    return st;
+    return kp_err(err, KOPT_EUSAGE, "%s has no value '%.*s'", p->name, (int)n, text.ptr);
 }
 
 static const struct kp_param *find_param(const kopt_space *s, struct kp_str name, size_t *index)
@@ -389,8 +394,11 @@ int kopt_space_valid(const kopt_space *s, const uint32_t *config, char *why, siz
     if (!why || !bytes)
         return 0;
     const struct kp_rule *rule = &s->bound->kernel->rules[hit.rule];
-    (void)snprintf(why, bytes, "line %d: %s%s%s%s%s", rule->line, rule->text,
-                   hit.why.what ? ": " : "", hit.why.what ? hit.why.what : "",
-                   rule->message ? ": " : "", rule->message ? rule->message : "");
+    char place[24] = "";
+    if (rule->line > 0)
+        (void)snprintf(place, sizeof(place), "line %d: ", rule->line);
+    (void)snprintf(why, bytes, "%s%s%s%s%s%s", place, rule->text, hit.why.what ? ": " : "",
+                   hit.why.what ? hit.why.what : "", rule->message ? ": " : "",
+                   rule->message ? rule->message : "");
     return 0;
 }

@@ -2,7 +2,6 @@
 /* A kernel with the sizes of a problem, the numbers of a device, and the space over them.
  * Layer: space. */
 #include "base/alloc.h"
-#include "base/num.h"
 #include "space/kernel_impl.h"
 #include "json/json.h"
 
@@ -63,41 +62,12 @@ static kopt_status bind_size(struct binding *w, size_t index, struct kp_str text
     return KOPT_OK;
 }
 
-/* Does the user's text mean this value? */
-static bool means(struct kp_str text, struct kp_value v)
-{
-    int64_t i = 0;
-    double f = 0;
-    int order = 1;
-    if (v.type == KP_STRING)
-        return kp_str_eq(text, v.as.s);
-    if (v.type == KP_BOOL && (kp_str_is(text, "true") || kp_str_is(text, "True")))
-        return v.as.b;
-    if (v.type == KP_BOOL && (kp_str_is(text, "false") || kp_str_is(text, "False")))
-        return !v.as.b;
-    struct kp_value other;
-    if (kp_str_to_i64(text, &i))
-        other = kp_int(i);
-    else if (kp_f64_from_text(text, &f))
-        other = kp_float(f);
-    else
-        return false;
-    return kp_value_compare(v, other, &order) && order == 0;
-}
-
 static kopt_status no_value(const struct binding *w, const struct kp_param *p,
                             struct kp_str text)
 {
-    struct kp_buf list = KP_BUF_INIT(200);
     kopt_status st = kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: the parameter has no such value",
                             p->name, KP_STR_FMT(text));
-    for (uint32_t i = 0; i < p->n_values && list.failed == KOPT_OK; i++) {
-        kp_buf_adds(&list, i ? ", " : "");
-        kp_value_to_text(p->values[i], &list);
-    }
-    kp_err_hint(w->err, "its values: %s%s", kp_buf_text(&list),
-                list.failed == KOPT_OK ? "" : " ..");
-    kp_buf_deinit(&list);
+    kp_param_hint(p, w->err);
     return st;
 }
 
@@ -110,7 +80,7 @@ static kopt_status mark(const struct binding *w, const struct kp_param *p, struc
         struct kp_str one = kp_str_trim(kp_str_cut(rest, ',', &rest));
         bool found = false;
         for (uint32_t i = 0; i < p->n_values; i++) {
-            if (means(one, p->values[i]))
+            if (kp_value_means(p->values[i], one))
                 keep[i] = found = true;
         }
         if (!found)

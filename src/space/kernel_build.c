@@ -316,6 +316,18 @@ struct kp_param *kp_builder_find_param(struct kp_builder *b, struct kp_str name)
     return NULL;
 }
 
+void kp_param_hint(const struct kp_param *p, kopt_error *err)
+{
+    struct kp_buf list = KP_BUF_INIT(200);
+    for (uint32_t i = 0; i < p->n_values && list.failed == KOPT_OK; i++) {
+        kp_buf_adds(&list, i ? ", " : "");
+        kp_value_to_text(p->values[i], &list);
+    }
+    kp_err_hint(err, "its values: %s%s", kp_buf_text(&list),
+                list.failed == KOPT_OK ? "" : " ..");
+    kp_buf_deinit(&list);
+}
+
 int64_t kp_param_find(const struct kp_param *p, struct kp_value v)
 {
     for (uint32_t i = 0; i < p->n_values; i++) {

@@ -104,6 +104,8 @@ kopt_status kp_builder_let(struct kp_builder *b, const char *name, uint32_t slot
 kopt_status kp_builder_rule(struct kp_builder *b, const struct kp_piece *at, size_t used,
                             const struct kp_expr *e, const char *message);
 struct kp_param *kp_builder_find_param(struct kp_builder *b, struct kp_str name);
+/* "its values: 16, 32" as the hint of an error. */
+void kp_param_hint(const struct kp_param *p, kopt_error *err);
 /* -1: the parameter has no such value. */
 int64_t kp_param_find(const struct kp_param *p, struct kp_value v);
 

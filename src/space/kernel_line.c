@@ -304,16 +304,9 @@ static kopt_status directive_let(struct kp_line *l)
 
 static kopt_status no_such_value(struct kp_line *l, size_t at, const struct kp_param *p)
 {
-    struct kp_buf list = KP_BUF_INIT(200);
     kopt_status st =
         kp_piece_fail(l->b, &l->whole, at, "the parameter %s has no such value", p->name);
-    for (uint32_t i = 0; i < p->n_values && list.failed == KOPT_OK; i++) {
-        kp_buf_adds(&list, i ? ", " : "");
-        kp_value_to_text(p->values[i], &list);
-    }
-    kp_err_hint(l->b->err, "its values: %s%s", kp_buf_text(&list),
-                list.failed == KOPT_OK ? "" : " ..");
-    kp_buf_deinit(&list);
+    kp_param_hint(p, l->b->err);
     return st;
 }
 

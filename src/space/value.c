@@ -173,3 +173,24 @@ bool kp_value_to_f64(struct kp_value v, double *out)
     }
     return false;
 }
+
+bool kp_value_means(struct kp_value v, struct kp_str text)
+{
+    int64_t i = 0;
+    double f = 0;
+    int order = 1;
+    if (v.type == KP_STRING)
+        return kp_str_eq(text, v.as.s);
+    if (v.type == KP_BOOL && (kp_str_is(text, "true") || kp_str_is(text, "True")))
+        return v.as.b;
+    if (v.type == KP_BOOL && (kp_str_is(text, "false") || kp_str_is(text, "False")))
+        return !v.as.b;
+    struct kp_value other;
+    if (kp_str_to_i64(text, &i))
+        other = kp_int(i);
+    else if (kp_f64_from_text(text, &f))
+        other = kp_float(f);
+    else
+        return false;
+    return kp_value_compare(v, other, &order) && order == 0;
+}

@@ -61,6 +61,10 @@ void kp_value_to_text(struct kp_value v, struct kp_buf *out);
 /* As JSON: true/false, quoted and escaped string, numbers as above. */
 void kp_value_to_json(struct kp_value v, struct kp_buf *out);
 
+/* Does a text of the user's name this value? Numbers by value ("1" for 1.0 and true), booleans
+ * also "true", "True", strings as they are. */
+bool kp_value_means(struct kp_value v, struct kp_str text);
+
 /* Number as double (bool as 0/1); false for a string. */
 bool kp_value_to_f64(struct kp_value v, double *out);
 

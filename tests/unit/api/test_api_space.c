@@ -141,6 +141,59 @@ static void an_invalid_configuration_says_which_rule(void **state)
     close_space(&o);
 }
 
+static void a_rule_without_a_line_is_told_without_one(void **state)
+{
+    static const char t1[] =
+        "{\"ConfigurationSpace\":{\"TuningParameters\":[{\"Name\":\"B\",\"Type\":\"int\","
+        "\"Values\":\"[32,64]\"}]},\"KernelSpecification\":{\"Language\":\"CUDA\","
+        "\"KernelName\":\"k\",\"KernelFile\":\"k.cu\",\"GlobalSize\":{\"X\":\"64\"},"
+        "\"LocalSize\":{\"X\":\"B\"}}}";
+    static const uint32_t second[1] = {1};
+    kopt_kernel *k = NULL;
+    kopt_space *s = NULL;
+    kopt_error err;
+    char why[160];
+    (void)state;
+    write_file("k.json", t1);
+    assert_int_equal(kopt_kernel_load("k.json", &k, &err), KOPT_OK);
+    assert_int_equal(kopt_space_new_limits(k, NULL, 0, "max_threads=32", &s, &err), KOPT_OK);
+    assert_false(kopt_space_valid(s, second, why, sizeof(why)));
+    assert_int_equal(strncmp(why, "(B) <= device.max_threads: ", 27), 0);
+    kopt_space_free(s);
+    kopt_kernel_free(k);
+}
+
+/* As where a parameter is narrowed. */
+static void values_are_named_by_what_they_are_worth(void **state)
+{
+    static const char *const texts[] = {"SCALE=1.0,UNROLL=true,NAME=1",
+                                        "SCALE=1 UNROLL=1,NAME=1",
+                                        "NAME=1 UNROLL=True,SCALE=1e0"};
+    kopt_kernel *k = NULL;
+    kopt_space *s = NULL;
+    kopt_error err;
+    uint32_t config[3];
+    (void)state;
+    write_file(
+        "v.cl",
+        "#pragma kopt kernel k\n#pragma kopt block 1\n#pragma kopt grid 1\n"
+        "#pragma kopt param SCALE {0.5, 1} UNROLL {false, true} NAME {\"true\", \"1\"}\n");
+    assert_int_equal(kopt_kernel_load("v.cl", &k, &err), KOPT_OK);
+    assert_int_equal(kopt_space_new_limits(k, NULL, 0, "", &s, &err), KOPT_OK);
+    for (size_t i = 0; i < 3; i++) {
+        if (kopt_space_config(s, texts[i], config, &err) != KOPT_OK)
+            fail_msg("%s: %s", texts[i], err.message);
+        assert_true(config[0] == 1 && config[1] == 1 && config[2] == 1);
+    }
+    assert_int_equal(kopt_space_config(s, "SCALE=1,UNROLL=2,NAME=1", config, &err),
+                     KOPT_EUSAGE);
+    assert_string_equal(err.message, "UNROLL has no value '2'");
+    assert_int_equal(kopt_space_config(s, "SCALE=1,UNROLL=1,NAME=1.0", config, &err),
+                     KOPT_EUSAGE); /* a string is no number */
+    kopt_space_free(s);
+    kopt_kernel_free(k);
+}
+
 static void samples_are_valid_and_the_same_for_a_seed(void **state)
 {
     struct opened o;
@@ -195,8 +248,12 @@ static void limits_by_hand_are_checked(void **state)
         {"max_threads=1024", "a rule uses device.warp, which is not given"},
         {"", "a rule uses device.max_threads, which is not given"},
         {"warp=32,max_threads=1,warp=32", "warp is given twice"},
-        {"warp=32,max_threads", "max_threads: '' is not a whole number of at least 0"},
-        {"warp=-1", "warp: '-1' is not a whole number of at least 0"},
+        {"warp=32,max_threads", "max_threads: '' is not a whole number of at least 1"},
+        {"warp=-1", "warp: '-1' is not a whole number of at least 1"},
+        {"max_threads=0", "max_threads: '0' is not a whole number of at least 1"},
+        {"shared_bytes=0", "shared_bytes: '0' is not a whole number of at least 1"},
+        {"cc=-1", "cc: '-1' is not a whole number of at least 0"},
+        {"cc=0", "a rule uses device.max_threads, which is not given"},
         {"wrap=32", "'wrap' is no number of a device"},
         {",", "'' is no number of a device"},
     };
@@ -245,6 +302,8 @@ int main(void)
         cmocka_unit_test(a_configuration_goes_through_its_text),
         cmocka_unit_test(indices_from_outside_are_checked),
         cmocka_unit_test(an_invalid_configuration_says_which_rule),
+        cmocka_unit_test(a_rule_without_a_line_is_told_without_one),
+        cmocka_unit_test(values_are_named_by_what_they_are_worth),
         cmocka_unit_test(samples_are_valid_and_the_same_for_a_seed),
         cmocka_unit_test(rules_are_explained_in_order),
         cmocka_unit_test(limits_by_hand_are_checked),
