@@ -4,6 +4,8 @@
 #include "cli/paths.h"
 #include "cli/units.h"
 
+#include <kopt/tune.h>
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,7 +101,7 @@ static bool sample_number(const char *s, size_t n, int64_t *out)
     if (n == 0 || n >= sizeof(text))
         return false;
     (void)snprintf(text, sizeof(text), "%.*s", (int)n, s);
-    return cli_parse_int(text, out) && *out >= 1 && *out <= 10000;
+    return cli_parse_int(text, out) && *out >= 1 && *out <= KOPT_SAMPLES_MAX;
 }
 
 bool cli_parse_samples(const char *value, void *field, char *why, size_t bytes)
@@ -115,7 +117,8 @@ bool cli_parse_samples(const char *value, void *field, char *why, size_t bytes)
     else
         max = min;
     if (!ok)
-        return wrong(why, bytes, "'%s' is not MIN..MAX with numbers from 1 to 10000", value);
+        return wrong(why, bytes, "'%s' is not MIN..MAX with numbers from 1 to %d", value,
+                     KOPT_SAMPLES_MAX);
     if (min > max)
         return wrong(why, bytes, "%s: the smaller number comes first", value);
     out->min = (unsigned)min;
@@ -211,9 +214,9 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .kind = CLI_INT,
      .arg = "N",
      .min = 1,
-     .max = 100,
+     .max = KOPT_RACE_MAX,
      .offset = AT(race),
-     .help = "configurations in the final race (default 5)"},
+     .help = "configurations in the final race, beside the default (default 5)"},
     {.name = "samples",
      .kind = CLI_CUSTOM,
      .arg = "MIN..MAX",

@@ -167,9 +167,9 @@ static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
     share_row(t, "compiling", s->compile_s, 0, workers);
     share_row(t, "search", s->search_s, s->wall_s, "");
     share_row(t, "store", s->store_s, s->wall_s, "");
-    if (measured)
+    if (isfinite(s->overhead_ms))
         share_row(t, "overhead", s->overhead_ms / 1e3, 0,
-                  "a measurement, beyond compiling, loading, launches");
+                  "a configuration, beyond compiling and launches");
     cli_print(v->c, "\n");
     cli_table_print(t, &v->c->out, 0);
     cli_table_free(t);

@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: MIT
 export KOPT_FAKE_LIBRARY=$FAKE
-kopt tune "$DATA/copy.cl" N=1024 BN=32 -d fake:0 --no-store -v 2>&1 >/dev/null | grep '^ok' | sort -u | sed 's/±.*%/SPREAD/; s/  (dropped early)//; s/  (race)//' | sort -u
+# A line for each configuration, the failed ones with their reasons.
+kopt tune "$DATA/copy.cl" N=1024 -d fake:0 --no-store -v 2>&1 >/dev/null |
+    grep -E '^(ok|wrong|crash|compile_error|launch_error|unsteady)' | sed 's/±[0-9. ]*%/SPREAD/; s/  (dropped early)//; s/  (race)//; s/, the first at .*/, ../' | sort -u
