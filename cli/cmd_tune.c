@@ -101,6 +101,9 @@ static int conclude(struct cli *c, struct cli_tune_view *v, kopt_status st,
     if (st == KOPT_EFAILED && r && r->subject && !err->hint[0])
         (void)snprintf(err->hint, sizeof(err->hint), "kopt store failures %lld shows why",
                        (long long)r->subject);
+    if (st == KOPT_EDEVICE && r && r->subject && !err->hint[0])
+        (void)snprintf(err->hint, sizeof(err->hint),
+                       "what was measured is kept; the same command goes on from there");
     return cli_fail(c, err);
 }
 

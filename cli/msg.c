@@ -71,7 +71,9 @@ static size_t point_offset(const char *s, size_t points)
 static void print_excerpt(struct cli *c, const kopt_error *err)
 {
     struct cli_term *t = &c->err;
-    size_t at = point_offset(err->excerpt, err->column > 0 ? (size_t)err->column - 1 : 0);
+    int first = err->excerpt_column > 1 ? err->excerpt_column : 1; /* a part of a long line */
+    size_t at =
+        point_offset(err->excerpt, err->column > first ? (size_t)(err->column - first) : 0);
     struct cli_text before = {0};
     struct cli_text after = {0};
     add_expanded(&before, err->excerpt, at);
@@ -82,8 +84,8 @@ static void print_excerpt(struct cli *c, const kopt_error *err)
     const char *right = after.ptr ? after.ptr : "";
     /* A long line is shown around the place. */
     size_t room = t->width > 20 ? (size_t)t->width - 8 : 112;
-    size_t columns = cli_columns(left);
-    const char *cut = "";
+    const char *cut = first > 1 ? cli_sign(t, CLI_ELLIPSIS) : "";
+    size_t columns = cli_columns(left) + (first > 1);
     if (columns + 12 > room && columns > room / 2) {
         size_t skip = columns - room / 2;
         left += cli_fit(left, skip);
