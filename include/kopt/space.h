@@ -15,8 +15,8 @@ typedef struct kopt_kernel kopt_kernel;
 typedef struct kopt_space kopt_space;
 
 /* Read a kernel file (CUDA C, OpenCL C with `#pragma kopt` lines) or a T1 JSON file.
- * Owner: kopt_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (with file, line, column, excerpt),
- * KOPT_ENOMEM. */
+ * Owner: kopt_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (the file; line, column and excerpt
+ * where it is about a place in it), KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_kernel_load(const char *path, kopt_kernel **out,
                                                     kopt_error *err);
 KOPT_API void kopt_kernel_free(kopt_kernel *k);

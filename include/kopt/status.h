@@ -43,7 +43,8 @@ typedef struct kopt_error {
     char file[256];     /* the input the position is in; "" when there is none */
     char message[1024]; /* UTF-8, one line, no trailing newline, never empty on error */
     char hint[256];     /* what the user can do about it; "" when nothing is known */
-    char excerpt[256];  /* the source line at `line`, "" when there is none */
+    char excerpt[256];  /* the source line at `line`, or a part of it; "" when there is none */
+    int excerpt_column; /* 1-based column of the excerpt's first character */
 } kopt_error;
 
 /* The constant English text of a status code; never NULL. */

@@ -1,19 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/error.h"
 
+#include "base/str.h"
+
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Terminal escapes and line breaks must not travel from a hostile input into a message. */
+static bool continues(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Terminal escapes and line breaks must not travel from a hostile input into a message, nor
+ * what is no UTF-8: a text that was cut may end with half a character. What is replaced stays
+ * one character, so that columns stay true. */
 static void clean(char *s)
 {
-    for (; *s; s++) {
+    size_t left = strlen(s);
+    char *out = s;
+    while (left > 0) {
         unsigned char c = (unsigned char)*s;
-        if (c < 0x20 || c == 0x7f)
-            *s = (c == '\n' || c == '\t' || c == '\r') ? ' ' : '?';
+        size_t n = kp_utf8_len(s, left);
+        bool c1 = n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0; /* U+0080 to U+009F */
+        bool bad = n == 0 || c1 || c < 0x20 || c == 0x7f;
+        if (n == 0)
+            for (n = 1; n < left && continues(s[n]);)
+                n++;
+        if (bad) {
+            *out++ = (c == '\n' || c == '\t' || c == '\r') ? ' ' : '?';
+        } else {
+            memmove(out, s, n);
+            out += n;
+        }
+        s += n;
+        left -= n;
     }
+    *out = 0;
 }
 
 kopt_status kp_err(kopt_error *err, kopt_status code, const char *fmt, ...)
@@ -56,16 +81,44 @@ void kp_err_hint(kopt_error *err, const char *fmt, ...)
     clean(err->hint);
 }
 
+/* Where the excerpt of a line begins: at its start, unless the place would not be in it. */
+static size_t excerpt_start(struct kp_str line, int column, size_t room, int *first)
+{
+    size_t at = 0;
+    *first = 1;
+    for (int left = column - 1; at < line.len && left > 0; left--)
+        for (at++; at < line.len && continues(line.ptr[at]);)
+            at++;
+    if (line.len <= room || at < room * 3 / 4)
+        return 0;
+    size_t start = at - room / 2;
+    while (start < at && continues(line.ptr[start]))
+        start++;
+    for (size_t i = 0; i < start; i++)
+        *first += !continues(line.ptr[i]);
+    return start;
+}
+
 void kp_err_at(kopt_error *err, const char *file, int line, int column, const char *src_line,
                int src_line_len)
 {
     if (!err)
         return;
+    struct kp_str text = {src_line, src_line && src_line_len > 0 ? (size_t)src_line_len : 0};
+    size_t room = sizeof(err->excerpt) - 1;
+    size_t start = excerpt_start(text, column, room, &err->excerpt_column);
+    size_t n = text.len - start < room ? text.len - start : room;
+    while (n > 0 && start + n < text.len && continues(text.ptr[start + n]))
+        n--;
     err->line = line;
     err->column = column;
     (void)snprintf(err->file, sizeof(err->file), "%s", file ? file : "");
-    (void)snprintf(err->excerpt, sizeof(err->excerpt), "%.*s", src_line ? src_line_len : 0,
-                   src_line ? src_line : "");
+    memset(err->excerpt, 0, sizeof(err->excerpt));
+    if (n)
+        memcpy(err->excerpt, text.ptr + start, n);
+    for (size_t i = 0; i < n; i++) /* a NUL would end it */
+        if (!err->excerpt[i])
+            err->excerpt[i] = '?';
     clean(err->file);
     clean(err->excerpt);
 }

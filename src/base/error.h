@@ -6,7 +6,7 @@
 #include "kopt/status.h"
 
 /* Set `err` (may be NULL) and return `code`, so that callers can `return kp_err(...)`.
- * Control characters in the result are escaped; a text that is too long is cut. */
+ * Control characters and what is no UTF-8 become '?'; a text that is too long is cut. */
 __attribute__((format(printf, 3, 4))) kopt_status kp_err(kopt_error *err, kopt_status code,
                                                          const char *fmt, ...);
 
@@ -17,7 +17,7 @@ __attribute__((format(printf, 2, 3))) void kp_err_wrap(kopt_error *err, const ch
 __attribute__((format(printf, 2, 3))) void kp_err_hint(kopt_error *err, const char *fmt, ...);
 
 /* Add the position: file (may be NULL), line and column (1-based), and the source line, which
- * need not be terminated (NULL for none). */
+ * need not be terminated (NULL for none). Of a long line the part around the column is kept. */
 void kp_err_at(kopt_error *err, const char *file, int line, int column, const char *src_line,
                int src_line_len);
 

@@ -64,3 +64,25 @@ bool kp_str_to_i64(struct kp_str s, int64_t *out)
     *out = v;
     return true;
 }
+
+size_t kp_utf8_len(const char *s, size_t n)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    /* Least code points of 2-, 3- and 4-byte sequences: shorter ones are overlong. */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (n == 0)
+        return 0;
+    if (u[0] < 0x80)
+        return 1;
+    size_t len = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : u[0] >= 0xc0 ? 2 : 0;
+    if (len == 0 || u[0] >= 0xf8 || len > n)
+        return 0;
+    uint32_t c = u[0] & (0x7fU >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (u[i] & 0x3f);
+    }
+    bool surrogate = c >= 0xd800 && c <= 0xdfff;
+    return c < least[len] || c > 0x10ffff || surrogate ? 0 : len;
+}

@@ -40,6 +40,10 @@ struct kp_str kp_str_trim(struct kp_str s);
  * `c` does not occur). */
 struct kp_str kp_str_cut(struct kp_str s, char c, struct kp_str *rest);
 
+/* Length of the UTF-8 sequence at the start of s[0..n), 0 when there is none (RFC 3629: the
+ * shortest form, no surrogates, at most U+10FFFF). */
+size_t kp_utf8_len(const char *s, size_t n);
+
 /* A whole-string decimal; false when anything is left over or out of range. Floats: base/num.h.
  */
 bool kp_str_to_i64(struct kp_str s, int64_t *out);

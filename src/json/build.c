@@ -32,7 +32,7 @@ struct kp_json *kp_json_new_str(struct kp_str s)
         return kp_json_wrap(json_stringn(s.len ? s.ptr : "", s.len));
     struct kp_buf clean = KP_BUF_INIT(SIZE_MAX / 4);
     for (size_t i = 0; i < s.len;) {
-        size_t n = kp_json_utf8_len(s.ptr + i, s.len - i);
+        size_t n = kp_utf8_len(s.ptr + i, s.len - i);
         if (n == 0 || s.ptr[i] == 0)
             kp_buf_adds(&clean, "\xef\xbf\xbd");
         else

@@ -28,7 +28,4 @@ static inline json_t *kp_json_plain(const struct kp_json *j)
     return u.to;
 }
 
-/* Length of the UTF-8 sequence at the start of s[0..n), 0 when there is none. */
-size_t kp_json_utf8_len(const char *s, size_t n);
-
 #endif

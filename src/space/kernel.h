@@ -143,8 +143,8 @@ struct kp_kernel {
 /* Reads and parses a kernel file (.cl, .cu and the like, by extension or a `#pragma kopt lang`
  * line) or a T1 file (.json, Kernel Tuner's or KTT's dialect; its kernel file is found beside
  * it, and a missing one is an error only when need_source).
- * Owner: kp_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (position, excerpt, hint),
- * KOPT_ENOMEM. */
+ * Owner: kp_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (the file; position,
+ * excerpt and hint where it is about a place in it), KOPT_ENOMEM. */
 kopt_status kp_kernel_load(const char *path, bool need_source, struct kp_kernel **out,
                            kopt_error *err);
 /* The same from memory; `text` is copied. The kernel file of a T1 text is not read. */

@@ -153,6 +153,60 @@ static void errors_are_one_clean_line_with_context(void **state)
     assert_int_equal(kp_err(NULL, KOPT_ENOMEM, "ignored"), KOPT_ENOMEM);
 }
 
+static void errors_are_utf8_whatever_goes_in(void **state)
+{
+    (void)state;
+    kopt_error e;
+    (void)kp_err(&e, KOPT_EIO, "%.*s", 3, "\xc3\xa9\xc3\xa9"); /* cut in the second */
+    assert_string_equal(e.message, "\xc3\xa9?");
+    (void)kp_err(&e, KOPT_EIO,
+                 "a\xc2\x9b"
+                 "31m\x9bz\xff\xc3\xa4\xed\xa0\x80!");
+    assert_string_equal(e.message, "a?31m?z?\xc3\xa4?!");
+    char longest[1100];
+    memset(longest, 'x', sizeof(longest));
+    memcpy(longest + sizeof(e.message) - 2, "\xc3\xa9", 3);
+    (void)kp_err(&e, KOPT_EIO, "%s", longest);
+    assert_int_equal(strlen(e.message), sizeof(e.message) - 1);
+    assert_int_equal(e.message[sizeof(e.message) - 2], '?');
+    kp_err_hint(&e, "\xe2\x82");
+    assert_string_equal(e.hint, "?");
+    kp_err_at(&e, "\xff.cl", 1, 1, "a\0b\x1b", 4);
+    assert_string_equal(e.file, "?.cl");
+    assert_string_equal(e.excerpt, "a?b?");
+}
+
+/* Columns count characters: every second one of the line has two bytes. */
+static void the_excerpt_of_a_long_line_has_the_place_in_it(void **state)
+{
+    enum { PAIRS = 1000 };
+    char line[3 * PAIRS];
+    kopt_error e;
+    (void)state;
+    for (int i = 0; i < PAIRS; i++)
+        memcpy(line + 3 * i, "-\xc3\xa9", 3);
+    line[3 * 450] = '!'; /* column 901 */
+    (void)kp_err(&e, KOPT_EINPUT, "x");
+    kp_err_at(&e, "t.json", 1, 901, line, sizeof(line));
+    assert_int_equal(e.column, 901);
+    assert_true(e.excerpt_column > 700 && e.excerpt_column < 901);
+    size_t at = 0;
+    for (int left = e.column - e.excerpt_column; left > 0; left--)
+        for (at++; (e.excerpt[at] & 0xc0) == 0x80;)
+            at++;
+    assert_int_equal(e.excerpt[at], '!');
+    assert_true(kp_utf8_len(e.excerpt, strlen(e.excerpt)) > 0);
+    kp_err_at(&e, "t.json", 1, 5, line, sizeof(line));
+    assert_int_equal(e.excerpt_column, 1);
+    assert_memory_equal(e.excerpt, line, 240);
+    kp_err_at(&e, "t.json", 1, 2 * PAIRS + 1, line, sizeof(line)); /* behind its end */
+    assert_true(e.excerpt_column > 1);
+    kp_err_at(&e, "t.json", 1, 99999, line, 30);
+    assert_int_equal(e.excerpt_column, 1);
+    kp_err_at(&e, NULL, 1, 3, NULL, 7);
+    assert_string_equal(e.excerpt, "");
+}
+
 static void sha256_matches_the_standard(void **state)
 {
     (void)state;
@@ -242,6 +296,8 @@ int main(void)
         cmocka_unit_test(numbers_are_whole_or_refused),
         cmocka_unit_test(strings_are_cut_and_trimmed),
         cmocka_unit_test(errors_are_one_clean_line_with_context),
+        cmocka_unit_test(errors_are_utf8_whatever_goes_in),
+        cmocka_unit_test(the_excerpt_of_a_long_line_has_the_place_in_it),
         cmocka_unit_test(sha256_matches_the_standard),
         cmocka_unit_test(fields_of_a_hash_cannot_run_together),
         cmocka_unit_test(random_numbers_are_uniform_and_repeatable),

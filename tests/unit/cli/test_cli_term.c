@@ -422,6 +422,15 @@ static void a_long_line_is_shown_around_the_place(void **state)
                    "k.cl:3:91\n"
                    "   3 | \xe2\x80\xa6xxxxxxxxxxxxxxxxxxxx!xxxxxxxxxxxxxxxxxx\n"
                    "     |                      ^\n");
+    err.column = 806; /* of a line that is longer than the excerpt */
+    err.excerpt_column = 801;
+    err.excerpt[90] = 'x';
+    err.excerpt[5] = '!';
+    assert_message(48, &err,
+                   "kopt: error: bad\n"
+                   "k.cl:3:806\n"
+                   "   3 | \xe2\x80\xa6xxxxx!xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"
+                   "     |       ^\n");
 }
 
 int main(void)
