@@ -193,6 +193,56 @@ static void a_reference_kernel_that_crashes_is_a_failure_with_its_name(void **st
     session_end(&s);
 }
 
+static void a_reference_kernel_that_crashes_is_tried_once(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s,
+                 write_kernel("ref.cl", HEAD
+                              "#pragma kopt param A {0,1}\n"
+                              "#pragma kopt check b against kernel ref\n"
+                              "#pragma kopt reference ref block 16 grid 4\n"
+                              "// fake: when entry=ref compile_slow 1000\n"
+                              "// fake: when entry=ref launch_error\n"
+                              "kernel void ref(global const float *a, global float *b) {}\n"),
+                 NULL);
+    double begun = now_s();
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EFAILED);
+    if (now_s() - begun > 6) /* eight times would take 8 s of compiling alone */
+        fail_msg("%.1f s", now_s() - begun);
+    session_end(&s);
+    /* One that does not compile for the default may for another configuration. */
+    session_init(&s,
+                 write_kernel("ref.cl", HEAD
+                              "#pragma kopt param A {0,1}\n"
+                              "#pragma kopt default A=0\n"
+                              "#pragma kopt check b against kernel ref\n"
+                              "#pragma kopt reference ref block 16 grid 4\n"
+                              "// fake: when A=0,entry=ref compile_error \"not for 0\"\n"
+                              "kernel void ref(global const float *a, global float *b) {}\n"),
+                 NULL);
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.report.checked);
+    session_end(&s);
+}
+
+static void a_session_runs_once(void **state)
+{
+    (void)state;
+    struct session s;
+    const kopt_tune_report *report = NULL;
+    kopt_error err;
+    session_init(&s, write_kernel("m.cl", five), NULL);
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(kopt_tuner_run(s.tuner, &report, &err), KOPT_EUSAGE);
+    assert_null(report);
+    assert_int_equal(s.n_seen, 5);
+    session_end(&s);
+}
+
 /* --- time budgets
  * ------------------------------------------------------------------------------- */
 
@@ -370,6 +420,7 @@ static void data_that_does_not_fit_is_refused_with_the_numbers(void **state)
     assert_int_equal(s.status, KOPT_EFULL);
     assert_non_null(strstr(s.err.message, "768"));
     assert_non_null(strstr(s.err.message, "767"));
+    assert_true(s.err.hint[0] != 0);
     session_end(&s);
     assert_int_equal(setenv("KOPT_FAKE_MEMORY", "700", 1), 0);
     session_init(&s, kernel, NULL);
@@ -382,6 +433,163 @@ static void data_that_does_not_fit_is_refused_with_the_numbers(void **state)
     s.o.memory_bytes = 512;
     session_run(&s);
     must_be_ok(&s);
+    session_end(&s);
+}
+
+static void more_than_there_may_be_is_refused(void **state)
+{
+    (void)state;
+    struct session s;
+    const char *kernel = write_kernel("m.cl", five);
+    session_init(&s, kernel, NULL);
+    s.o.race = KOPT_RACE_MAX + 1;
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EUSAGE);
+    assert_non_null(strstr(s.err.message, "15"));
+    session_init(&s, kernel, NULL);
+    s.o.max_samples = KOPT_SAMPLES_MAX + 1;
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EUSAGE);
+    assert_non_null(strstr(s.err.message, "1000"));
+    session_init(&s, kernel, NULL);
+    s.o.race = KOPT_RACE_MAX;
+    s.o.max_samples = KOPT_SAMPLES_MAX;
+    session_run(&s);
+    must_be_ok(&s);
+    session_end(&s);
+}
+
+/* HEAD has nine lines. */
+static void what_is_wrong_with_a_check_is_told_with_its_line(void **state)
+{
+    (void)state;
+    enum { CHECKS = 64 };
+    char text[8192];
+    struct session s;
+    session_init(&s,
+                 write_kernel("tol.cl", HEAD "#pragma kopt param A {0,1}\n"
+                                             "#pragma kopt problem N=5\n"
+                                             "#pragma kopt check b against none.c atol N-6\n"),
+                 NULL);
+    (void)write_kernel("none.c", "this is no C\n");
+    session_run(&s); /* before the reference is made */
+    assert_int_equal(s.status, KOPT_EINPUT);
+    assert_non_null(strstr(s.err.message, "tolerance"));
+    assert_int_equal(s.err.line, 12);
+    assert_non_null(strstr(s.err.file, "tol.cl"));
+    session_end(&s);
+    for (int n = CHECKS; n <= CHECKS + 1; n++) {
+        size_t at =
+            (size_t)snprintf(text, sizeof(text), "%s#pragma kopt param A {0,1}\n", HEAD);
+        for (int i = 0; i < n; i++)
+            at += (size_t)snprintf(text + at, sizeof(text) - at,
+                                   "#pragma kopt check b against constant(0) atol 1e9\n");
+        session_init(&s, write_kernel("checks.cl", text), NULL);
+        session_run(&s);
+        if (n == CHECKS) {
+            must_be_ok(&s);
+            assert_true(s.report.checked);
+        } else {
+            assert_int_equal(s.status, KOPT_EINPUT);
+            assert_non_null(strstr(s.err.message, "more than 64 checks"));
+            assert_int_equal(s.err.line, 10 + CHECKS + 1);
+        }
+        session_end(&s);
+    }
+}
+
+/* --- where the time went
+ * --------------------------------------------------------------------- */
+
+static void a_kernel_that_hangs_is_no_overhead_of_ours(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s,
+                 write_kernel("m.cl", HEAD "#pragma kopt param A {0,1,2,3,4,5,6,7}\n"
+                                           "#pragma kopt default A=0\n"
+                                           "// fake: when A=1 hang\n"
+                                           "// fake: when A=2 compile_error \"no\"\n"),
+                 NULL);
+    s.o.launch_timeout_s = 3;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.report.split.launch_s > 2.9);
+    assert_true(s.report.split.device_s > 2.9);
+    /* Seven were launched; 3 s of one of them would be 430 ms each. */
+    assert_true(s.report.split.overhead_ms > 0 && s.report.split.overhead_ms < 200);
+    session_end(&s);
+    session_init(&s,
+                 write_kernel("m.cl", HEAD "#pragma kopt param A {0,1}\n"
+                                           "// fake: compile_error \"no\"\n"),
+                 NULL);
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EFAILED);
+    assert_true(s.has_report && isnan(s.report.split.overhead_ms)); /* of no launch at all */
+    session_end(&s);
+}
+
+static void a_short_race_is_no_overhead_of_the_search(void **state)
+{
+    (void)state;
+    struct session s;
+    session_init(&s,
+                 write_kernel("m.cl", HEAD "#pragma kopt param A {0,1}\n"
+                                           "#pragma kopt default A=0\n"
+                                           "// fake: when A=0,entry=k time 20000000\n"
+                                           "// fake: when A=1,entry=k time 20000000\n"
+                                           "// fake: real 1\n"),
+                 NULL);
+    session_run(&s);
+    must_be_ok(&s);
+    assert_true(s.report.best.race);
+    /* 2 of 60 rounds and of their energy, 2.6 s; the search itself took 0.4 s. */
+    assert_true(s.report.split.launch_s > 2 && s.report.split.overhead_ms < 100);
+    session_end(&s);
+}
+
+static size_t lines_with(const char *path, const char *word)
+{
+    char line[512];
+    size_t n = 0;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        fail_msg("cannot open %s", path);
+    while (fgets(line, sizeof(line), f))
+        n += strstr(line, word) != NULL;
+    assert_int_equal(fclose(f), 0);
+    return n;
+}
+
+static void with_two_devices_the_shares_still_add_up(void **state)
+{
+    (void)state;
+    struct session s;
+    char folder[4000];
+    char path[4096];
+    assert_non_null(getcwd(folder, sizeof(folder)));
+    (void)snprintf(path, sizeof(path), "%s/two.trace", folder);
+    (void)remove(path);
+    assert_int_equal(setenv("KOPT_FAKE_DEVICES", "2", 1), 0);
+    assert_int_equal(setenv("KOPT_FAKE_TRACE", path, 1), 0);
+    session_init(&s,
+                 write_kernel("two.cl", HEAD "#pragma kopt param A {0..9}\n"
+                                             "#pragma kopt default A=0\n"
+                                             "// fake: when A=0 time 30000000\n"
+                                             "// fake: time 30000000\n"
+                                             "// fake: real 1\n"),
+                 NULL);
+    s.o.device = "fake:0,fake:1";
+    s.o.race = 1;
+    s.o.max_samples = 3;
+    session_run(&s);
+    must_be_ok(&s);
+    assert_int_equal(unsetenv("KOPT_FAKE_TRACE"), 0);
+    assert_int_equal(unsetenv("KOPT_FAKE_DEVICES"), 0);
+    assert_true(lines_with(path, "device=0 ") > 0 && lines_with(path, "device=1 ") > 0);
+    const kopt_tune_split *t = &s.report.split;
+    assert_true(t->device_s > 0 && t->idle_s > 0);
+    assert_true(fabs(t->device_s + t->idle_s - t->wall_s) < 1e-6);
     session_end(&s);
 }
 
@@ -474,6 +682,8 @@ int main(void)
         cmocka_unit_test(a_stop_in_the_race_is_told_and_the_race_is_made_up_for),
         cmocka_unit_test(references_that_never_end_can_be_stopped),
         cmocka_unit_test(a_reference_kernel_that_crashes_is_a_failure_with_its_name),
+        cmocka_unit_test(a_reference_kernel_that_crashes_is_tried_once),
+        cmocka_unit_test(a_session_runs_once),
         cmocka_unit_test(the_default_is_measured_in_the_shortest_time),
         cmocka_unit_test(compilers_that_hang_when_time_runs_out_are_ended_for_the_race),
         cmocka_unit_test(nothing_is_left_begun_when_time_runs_out),
@@ -482,6 +692,11 @@ int main(void)
         cmocka_unit_test(few_samples_are_few),
         cmocka_unit_test(impossible_numbers_are_refused),
         cmocka_unit_test(data_that_does_not_fit_is_refused_with_the_numbers),
+        cmocka_unit_test(more_than_there_may_be_is_refused),
+        cmocka_unit_test(what_is_wrong_with_a_check_is_told_with_its_line),
+        cmocka_unit_test(a_kernel_that_hangs_is_no_overhead_of_ours),
+        cmocka_unit_test(a_short_race_is_no_overhead_of_the_search),
+        cmocka_unit_test(with_two_devices_the_shares_still_add_up),
         cmocka_unit_test(several_devices_share_the_work),
         cmocka_unit_test(a_full_store_ends_the_session_and_keeps_what_it_has),
     };
