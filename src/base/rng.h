@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pseudo-random numbers, the same for a seed on every machine. Layer: base.
+/* Pseudo-random numbers, the same for a seed on every machine; only kp_rng_normal() depends on
+ * the C library, in its last bits. Layer: base.
  * Generator: xoshiro256** 1.0 seeded by splitmix64 (Blackman and Vigna, 2018). */
 #ifndef KP_BASE_RNG_H
 #define KP_BASE_RNG_H

@@ -16,7 +16,7 @@ kopt_status kp_dl_open(const char *const *names, size_t n_names, const char *env
                        struct kp_dl **out, kopt_error *err);
 /* The library's name or path as opened. */
 const char *kp_dl_name(const struct kp_dl *d);
-/* NULL when the symbol is not there. Cast through kp_dl_sym_to(). */
+/* NULL when the symbol is not there. For functions see KP_DL_GET(). */
 void *kp_dl_sym(const struct kp_dl *d, const char *symbol);
 /* Give the handle back; `d` may be NULL. The code stays mapped until the process ends, since
  * drivers that have started threads do not survive being unloaded. */

@@ -96,6 +96,12 @@ static enum kp_outcome power(const struct kp_expr *e, double a, double b, struct
     return give(kp_float(v), out);
 }
 
+static bool is_exact(int64_t v)
+{
+    const int64_t limit = (int64_t)1 << 53;
+    return v >= -limit && v <= limit;
+}
+
 static enum kp_outcome ints(const struct kp_expr *e, int64_t a, int64_t b, struct kp_value *out,
                             struct kp_eval_error *why)
 {
@@ -116,7 +122,10 @@ static enum kp_outcome ints(const struct kp_expr *e, int64_t a, int64_t b, struc
         exact = kp_mul_i64(a, b, &v);
         break;
     case KP_OP_TRUEDIV:
-        /* long double holds both exactly: one rounding, not three */
+        /* Where a double holds both, its quotient is the one correctly rounded result, as
+         * Python's is. Beyond, long double saves the roundings of the operands. */
+        if (is_exact(a) && is_exact(b))
+            return give(kp_float((double)a / (double)b), out);
         return give(kp_float((double)((long double)a / (long double)b)), out);
     case KP_OP_POW:
         if (b < 0)

@@ -96,7 +96,7 @@ struct kp_metric {
 struct kp_let {
     const char *name;
     const struct kp_expr *expr;
-    uint32_t slot;
+    uint32_t slot; /* never known: expressions have their lets written out */
     int line;
 };
 

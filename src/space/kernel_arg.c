@@ -359,9 +359,12 @@ kopt_status kp_directive_reference(struct kp_line *l)
     static const char *const words[2] = {"block", "grid"};
     struct kp_reference r = {.line = kp_line_number(l)};
     struct kp_str name;
+    uint32_t at = kp_line_peek(l).pos;
     kopt_status st = kp_line_name(l, "a kernel's name", &name);
     if (st == KOPT_OK)
         st = kp_builder_text(l->b, name, &r.name);
+    if (st == KOPT_OK && has_reference(l->b, r.name))
+        st = kp_piece_fail(l->b, &l->whole, at, "the launch of '%s' is given already", r.name);
     while (st == KOPT_OK && !kp_line_at_end(l)) {
         if (kp_line_accept_word(l, "block"))
             st = kp_line_triple(l, KP_NAMES_FIXED, words, r.block);

@@ -28,11 +28,6 @@ static bool frame_init(struct frame *f, const struct kp_bound *b, const uint32_t
     f->env = (struct kp_env){f->values, f->known};
     if (config)
         kp_space_bind(b->space, config, f->values, f->known);
-    for (size_t i = 0; i < b->kernel->n_lets; i++) {
-        const struct kp_let *let = &b->kernel->lets[i];
-        f->known[let->slot] =
-            kp_expr_eval(let->expr, &f->env, &f->values[let->slot], NULL) == KP_EVAL_VALUE;
-    }
     return true;
 }
 

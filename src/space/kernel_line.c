@@ -398,7 +398,14 @@ static kopt_status directive_metric(struct kp_line *l)
 {
     struct kp_str name;
     const struct kp_expr *e = NULL;
+    uint32_t at = kp_line_peek(l).pos;
     kopt_status st = kp_line_name(l, "a metric's name", &name);
+    const struct kp_metric *metrics = l->b->metrics.items;
+    for (size_t i = 0; st == KOPT_OK && i < l->b->metrics.n; i++) {
+        if (kp_str_is(name, metrics[i].name))
+            st = kp_piece_fail(l->b, &l->whole, at, "the metric '%s' is there already",
+                               metrics[i].name);
+    }
     if (st == KOPT_OK)
         st = kp_line_expect(l, KP_TOK_ASSIGN, "'='");
     if (st == KOPT_OK)
