@@ -11,6 +11,10 @@
 #include "space/expr.h"
 #include "space/space.h"
 
+/* Of the language of kernel files (docs/language.md). It grows with every change that an older
+ * kopt would read otherwise or refuse. */
+enum { KP_LANGUAGE_VERSION = 1 };
+
 enum kp_lang { KP_LANG_OPENCL, KP_LANG_CUDA };
 
 enum kp_elem {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The directives of a kernel file, read in four passes so that their order is free: what
- * declares names; lets; what uses names; what uses arguments. Layer: space. */
+/* The directives of a kernel file, read in passes so that their order is free: the language's
+ * version; what declares names; lets; what uses names; what uses arguments. Layer: space. */
 #include "base/alloc.h"
 #include "space/kernel_impl.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,6 +192,22 @@ static kopt_status directive_kernel(struct kp_line *l)
         return kp_piece_fail(l->b, &l->whole, at, "a second kernel: '%s' was named before",
                              l->b->k->name);
     return kp_builder_text(l->b, name, &l->b->k->name);
+}
+
+static kopt_status directive_language(struct kp_line *l)
+{
+    struct kp_token t = kp_line_peek(l);
+    if (t.kind != KP_TOK_INT || t.number == 0)
+        return kp_line_unexpected(l, "the language's version, an integer");
+    l->pos = t.end;
+    if (t.number <= KP_LANGUAGE_VERSION)
+        return KOPT_OK;
+    kopt_status st =
+        kp_piece_fail(l->b, &l->whole, t.pos,
+                      "the file needs version %" PRIu64 " of the language, this is version %d",
+                      t.number, KP_LANGUAGE_VERSION);
+    kp_err_hint(l->b->err, "a newer kopt reads it");
+    return st;
 }
 
 static kopt_status directive_lang(struct kp_line *l)
@@ -431,17 +448,26 @@ static const struct directive {
     bool beside; /* takes expressions side by side */
     kopt_status (*read)(struct kp_line *l);
 } directives[] = {
-    {"kernel", 1, false, directive_kernel},   {"lang", 1, false, directive_lang},
-    {"problem", 1, true, directive_problem},  {"param", 1, false, directive_param},
-    {"prefix", 1, false, directive_prefix},   {"flags", 1, false, directive_flags},
-    {"let", 2, false, directive_let},         {"default", 3, true, directive_default},
-    {"require", 3, false, directive_require}, {"block", 3, true, directive_block},
-    {"grid", 3, true, directive_grid},        {"shared", 3, false, directive_shared},
-    {"arg", 3, true, kp_directive_arg},       {"metric", 3, false, directive_metric},
-    {"check", 4, true, kp_directive_check},   {"reference", 3, true, kp_directive_reference},
+    {"language", 0, false, directive_language},
+    {"kernel", 1, false, directive_kernel},
+    {"lang", 1, false, directive_lang},
+    {"problem", 1, true, directive_problem},
+    {"param", 1, false, directive_param},
+    {"prefix", 1, false, directive_prefix},
+    {"flags", 1, false, directive_flags},
+    {"let", 2, false, directive_let},
+    {"default", 3, true, directive_default},
+    {"require", 3, false, directive_require},
+    {"block", 3, true, directive_block},
+    {"grid", 3, true, directive_grid},
+    {"shared", 3, false, directive_shared},
+    {"arg", 3, true, kp_directive_arg},
+    {"metric", 3, false, directive_metric},
+    {"check", 4, true, kp_directive_check},
+    {"reference", 3, true, kp_directive_reference},
 };
 
-enum { N_DIRECTIVES = sizeof(directives) / sizeof(directives[0]), PASSES = 4 };
+enum { N_DIRECTIVES = sizeof(directives) / sizeof(directives[0]), PASSES = 5 };
 
 static kopt_status unknown_directive(struct kp_line *l, struct kp_str word)
 {
@@ -456,7 +482,7 @@ static kopt_status unknown_directive(struct kp_line *l, struct kp_str word)
     else
         kp_err_hint(l->b->err,
                     "directives: kernel lang problem param default let require block "
-                    "grid shared arg check reference metric flags prefix");
+                    "grid shared arg check reference metric flags prefix language");
     return st;
 }
 
@@ -529,9 +555,9 @@ static kopt_status missing(struct kp_builder *b, const char *what, const char *e
 kopt_status kp_kernel_read_pragmas(struct kp_builder *b)
 {
     kopt_status st = find_lines(b);
-    for (int pass = 1; st == KOPT_OK && pass <= PASSES; pass++) {
+    for (int pass = 0; st == KOPT_OK && pass < PASSES; pass++) {
         st = read_pass(b, pass);
-        if (st == KOPT_OK && !b->k->name)
+        if (st == KOPT_OK && pass > 0 && !b->k->name)
             return missing(b, "kernel",
                            b->pragmas.n ? "kernel my_kernel"
                                         : "kernel my_kernel (see docs/language.md)");
