@@ -139,6 +139,37 @@ static void text_is_measured_in_columns(void **state)
     assert_int_equal(cli_fit("e\xcc\x81x", 1), 3);
 }
 
+static void only_the_shortest_form_of_a_character_is_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+        uint32_t code;
+    } cases[] = {
+        {"A", 1, 'A'},
+        {"\xc2\xb5", 2, 0xb5},
+        {"\xe2\x82\xac", 3, 0x20ac},
+        {"\xf0\x9f\x98\x80", 4, 0x1f600},
+        {"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
+        {"\xc0\x80", 0, 0},         /* two bytes for NUL */
+        {"\xe0\x9f\xbf", 0, 0},     /* three where two do */
+        {"\xf0\x8f\xbf\xbf", 0, 0}, /* four where three do */
+        {"\xed\xa0\x80", 0, 0},     /* half of a surrogate pair */
+        {"\xf4\x90\x80\x80", 0, 0}, /* behind the last one */
+        {"\xe2\x82", 0, 0},         /* cut */
+        {"\xe2\x82x", 0, 0},
+        {"\x80", 0, 0},
+        {"\xff", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t code = 0;
+        assert_int_equal(cli_utf8(cases[i].text, strlen(cases[i].text), &code), cases[i].bytes);
+        if (cases[i].bytes)
+            assert_int_equal(code, cases[i].code);
+    }
+}
+
 static void control_characters_do_not_reach_the_terminal(void **state)
 {
     (void)state;
@@ -440,6 +471,7 @@ int main(void)
         cmocka_unit_test(width_is_the_terminals_unless_columns_says_otherwise),
         cmocka_unit_test(signs_have_a_plain_spelling),
         cmocka_unit_test(text_is_measured_in_columns),
+        cmocka_unit_test(only_the_shortest_form_of_a_character_is_utf8),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
         cmocka_unit_test(the_line_comes_after_a_second_and_five_times_a_second),
         cmocka_unit_test(a_narrow_terminal_gets_what_matters_most),
