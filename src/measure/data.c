@@ -106,15 +106,15 @@ static void store_int(enum kp_elem e, int64_t i, unsigned char *out)
         out[k] = (unsigned char)(u >> (8 * k)); /* little-endian, as every device here */
 }
 
-/* False when the type cannot hold the value: out of range, or so large that it would become an
- * infinity. */
+/* False when the type cannot hold the value: out of range, not whole for an integer, or so
+ * large that it would become an infinity. */
 static bool store_f64(enum kp_elem e, double v, unsigned char *out)
 {
     double low = 0;
     double high = 0;
     bool finite = isfinite(v);
     if (int_range(e, &low, &high)) {
-        if (!(v >= low && v <= high))
+        if (!(v >= low && v <= high) || v != floor(v))
             return false;
         store_int(e, v >= 0x1p63 ? (int64_t)(uint64_t)v : (int64_t)v, out);
         return true;

@@ -113,6 +113,8 @@ static void values_that_a_type_does_not_hold_are_refused_with_their_line(void **
     refused("#pragma kopt arg A i16[4] gen(i*20000)\n", "hold");
     refused("#pragma kopt arg A u32[4] constant(2**32)\n", "hold");
     refused("#pragma kopt arg A i64[4] constant(2.0**63)\n", "hold");
+    refused("#pragma kopt arg A i32[4] constant(0.5)\n", "hold");
+    refused("#pragma kopt arg A u8[4] gen(i / 2.0)\n", "hold");
     refused("#pragma kopt arg A f16[4] constant(65520.0)\n", "hold");
     refused("#pragma kopt arg A bf16[4] constant(3.4e38)\n", "hold");
     refused("#pragma kopt arg A f32[4] constant(1e39)\n", "hold");
