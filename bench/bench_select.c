@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How long the choice of a configuration takes: bench_select [kernels [problems]]. */
+/* How long kopt_select() takes, of a program that links libkopt: bench_select [kernels
+ * [problems]]. Ends with 1 when an answer is not the one expected. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "store/store.h"
+
+#include <kopt/kopt.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +72,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Nanoseconds of one find, over ROUNDS rounds; `off` moves the sizes away from those stored. */
-static void measure(const struct kp_select *sel, int kernels, int problems, int64_t off,
-                    enum kp_select_how want, const char *label)
+static int64_t measure(const kopt_selector *sel, int kernels, int problems, int64_t off,
+                       kopt_select_how want, const char *label)
 {
     double ns[ROUNDS];
     int64_t wrong = 0;
@@ -83,13 +86,13 @@ static void measure(const struct kp_select *sel, int kernels, int problems, int6
             uint64_t x = kp_rng_u64(&rng);
             char kernel[16] = "kernel_00";
             int64_t v[3];
-            struct kp_selected out;
+            kopt_selection out;
             int k = (int)((x >> 32) % (uint64_t)kernels);
             sizes((int)((x & 0xFFFFFFFF) % (uint64_t)problems), v);
             v[2] += off;
             kernel[7] = (char)('0' + (k >= 10 ? k / 10 : k));
             kernel[8] = (char)(k >= 10 ? '0' + k % 10 : 0);
-            kp_select_find(sel, kernel, names, v, 3, &out);
+            kopt_select(sel, kernel, names, v, 3, &out);
             wrong += out.how != want;
         }
         ns[round] = (double)(kp_clock_ns() - start) / finds;
@@ -97,6 +100,7 @@ static void measure(const struct kp_select *sel, int kernels, int problems, int6
     qsort(ns, ROUNDS, sizeof(ns[0]), by_value);
     (void)printf("%-8s median %7.1f ns   fastest %7.1f   slowest %7.1f%s\n", label,
                  ns[ROUNDS / 2], ns[0], ns[ROUNDS - 1], wrong ? "   WRONG ANSWERS" : "");
+    return wrong;
 }
 
 int main(int argc, char **argv)
@@ -107,7 +111,7 @@ int main(int argc, char **argv)
     char *dir = NULL;
     char path[4200];
     struct kp_store *st = NULL;
-    struct kp_select *sel = NULL;
+    kopt_selector *sel = NULL;
     if ((argc > 1 && !kp_str_to_i64(kp_str_from(argv[1]), &kernels)) ||
         (argc > 2 && !kp_str_to_i64(kp_str_from(argv[2]), &problems)) || kernels < 1 ||
         kernels > 99 || problems < 1 || problems > 100000) {
@@ -125,16 +129,16 @@ int main(int argc, char **argv)
         goto done;
     }
     start = kp_clock_ns();
-    if (kp_select_load(st, "A GPU", &sel, &err) != KOPT_OK) {
+    if (kopt_selector_open(path, "A GPU", &sel, &err) != KOPT_OK) {
         rc = failed(&err);
         goto done;
     }
     (void)printf("%d kernels with %d problems each, loaded in %.1f ms\n", (int)kernels,
                  (int)problems, (double)(kp_clock_ns() - start) / 1e6);
-    measure(sel, (int)kernels, (int)problems, 0, KP_SELECT_EXACT, "exact");
-    measure(sel, (int)kernels, (int)problems, 7, KP_SELECT_NEAREST, "nearest");
+    rc = measure(sel, (int)kernels, (int)problems, 0, KOPT_SELECT_EXACT, "exact") ||
+         measure(sel, (int)kernels, (int)problems, 7, KOPT_SELECT_NEAREST, "nearest");
 done:
-    kp_select_free(sel);
+    kopt_selector_close(sel);
     kp_store_close(st);
     kp_dir_remove(dir);
     kp_free(dir);

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Replay six spaces that Kernel Tuner recorded: bench/search.sh DATA [options of bench_search]
+#
+# DATA/spaces has the cache files (*.json.gz) and DATA/t1 the kernels' T1 descriptions, as found in the
+# repository AutoTuningAssociation/benchmark_hub.
+set -eu
+data=${1:?usage: bench/search.sh DATA [options of bench_search]}
+shift
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+for pair in pnpoly_RTX_3090=pnpoly convolution_RTX_2080_Ti=convolution convolution_milo_A4000=convolution_milo \
+  convolution_milo_MI250X=convolution_milo dedispersion_milo_MI250X=dedispersion_milo gemm_RTX_Titan=gemm_milo; do
+  cache=${pair%=*}
+  gunzip -c "$data/spaces/$cache.json.gz" >"$tmp/$cache.json"
+  pairs="${pairs-} $tmp/$cache.json=$data/t1/${pair#*=}.json"
+done
+# The pairs have no spaces in them unless DATA does.
+# shellcheck disable=SC2086
+"${KOPT_BENCH:-$root/build/release/bench}/bench_search" "$@" $pairs
