@@ -136,8 +136,10 @@ struct kp_kernel {
     size_t n_metrics;
     const char *const *flags; /* compiler options, in order */
     size_t n_flags;
+    bool unrolls; /* the source has macros of ours in place of `#pragma unroll NAME` (T1) */
     const char *macro_prefix; /* "" or what stands before each parameter's macro name */
-    struct kp_scope scope;    /* problem, device, parameters, lets, time_ns */
+    const char *not_read;  /* what a T1 file asks for and does not get, "Search and Budget" */
+    struct kp_scope scope; /* problem, device, parameters, lets, time_ns */
     uint32_t n_slots; /* of the environment: problem, device, parameters, lets, time_ns, i */
     uint32_t slot_time_ns;
     uint32_t slot_index; /* `i` of generators */
@@ -213,8 +215,8 @@ kopt_status kp_bound_arg_count(const struct kp_bound *b, size_t arg, const uint3
 kopt_status kp_bound_arg_value(const struct kp_bound *b, size_t arg, const uint32_t *config,
                                struct kp_value *value, kopt_error *err);
 
-/* "BM=64" for each parameter and let that is passed as a macro, in order; `visit` gets name and
- * text, valid during the call. */
+/* "BM=64" for each parameter and let that is passed as a macro, in order, and what a source that
+ * `unrolls` counts on; `visit` gets name and text, valid during the call. */
 kopt_status kp_bound_macros(const struct kp_bound *b, const uint32_t *config,
                             void (*visit)(void *user, const char *name, const char *text),
                             void *user, kopt_error *err);

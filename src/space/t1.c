@@ -347,6 +347,17 @@ static kopt_status read_names(struct kp_t1 *t)
     return st == KOPT_OK ? kp_t1_each(t, space, "Conditions", read_condition) : st;
 }
 
+/* How long to search and how is the session's to say. */
+static void note_not_read(const struct kp_t1 *t)
+{
+    bool search = kp_json_get(t->root, "Search") != NULL;
+    bool budget = kp_json_get(t->root, "Budget") != NULL;
+    t->b->k->not_read = search && budget ? "Search and Budget"
+                        : search         ? "Search"
+                        : budget         ? "Budget"
+                                         : NULL;
+}
+
 kopt_status kp_kernel_read_t1(struct kp_builder *b, struct kp_str json, bool from_disk,
                               bool need_source)
 {
@@ -356,6 +367,7 @@ kopt_status kp_kernel_read_t1(struct kp_builder *b, struct kp_str json, bool fro
     if (st != KOPT_OK)
         return st;
     t.root = root;
+    note_not_read(&t);
     st = read_names(&t);
     if (st == KOPT_OK)
         st = kp_t1_launch(&t);

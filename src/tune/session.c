@@ -205,6 +205,10 @@ static kopt_status begin_run(struct kp_session *s, kopt_error *err)
 static kopt_status open_all(struct kp_session *s, kopt_error *err)
 {
     kopt_status st = kp_kernel_load(s->o.kernel, true, &s->kernel, err);
+    if (st == KOPT_OK && s->kernel->not_read)
+        kp_log(&s->log, KP_LOG_WARN,
+               "%s: %s of the file are not used; the session's own budget and strategy are",
+               s->o.kernel, s->kernel->not_read);
     if (st == KOPT_OK && s->o.store)
         st = kp_store_open(s->o.store, KP_STORE_WRITE, STORE_BUSY_MS, &s->store, err);
     if (st == KOPT_OK)
