@@ -214,6 +214,7 @@ static void json_split(struct cli_json *j, const kopt_tune_split *s)
     cli_json_num(j, "device_s", s->device_s);
     cli_json_num(j, "load_s", s->load_s);
     cli_json_num(j, "launch_s", s->launch_s);
+    cli_json_num(j, "kernel_s", s->kernel_s);
     cli_json_num(j, "check_s", s->check_s);
     cli_json_num(j, "idle_s", s->idle_s);
     cli_json_num(j, "compile_s", s->compile_s);

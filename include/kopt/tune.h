@@ -70,6 +70,8 @@ typedef struct kopt_tune_split {
     double overhead_ms; /* per configuration launched in the search, all that holds the device
                            up but launches: loading, checks, sensors and messages, and from a
                            result to the next launch */
+    double kernel_s;    /* part of launch_s: the kernels themselves, by the device's clock; the
+                           rest restores inputs, fills outputs and empties caches */
 } kopt_tune_split;
 
 typedef struct kopt_metric {

@@ -154,6 +154,8 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
 struct kp_lab_use {
     int64_t device_ns;   /* lanes at work, summed */
     int64_t launch_ns;   /* part of it: kernels that ran, to their end or not */
+    int64_t kernel_ns;   /* part of launch_ns, by the device's clock; the rest restores inputs,
+                            fills outputs and empties caches */
     int64_t load_ns;     /* part of it: the driver loading and unloading images */
     int64_t check_ns;    /* part of it: comparing outputs, writing inputs anew */
     int64_t sense_ns;    /* part of it: reading sensors */

@@ -236,6 +236,7 @@ static void on_phase(struct kp_lab *lab, struct lane *l, const struct kp_message
 static void add_use(struct kp_lab *lab, const struct kp_message *m)
 {
     lab->use.launch_ns += kp_message_i64(m, "launch_ns", 0);
+    lab->use.kernel_ns += kp_message_i64(m, "kernel_ns", 0);
     lab->use.load_ns += kp_message_i64(m, "load_ns", 0);
     lab->use.check_ns += kp_message_i64(m, "check_ns", 0);
     lab->use.sense_ns += kp_message_i64(m, "sense_ns", 0);

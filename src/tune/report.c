@@ -24,6 +24,7 @@ static void split(struct kp_session *s)
     p->wall_s = seconds(kp_clock_ns() - s->begun_ns);
     p->device_s = seconds(use.device_ns) / lanes;
     p->launch_s = seconds(use.launch_ns) / lanes;
+    p->kernel_s = seconds(use.kernel_ns) / lanes;
     p->load_s = seconds(use.load_ns) / lanes;
     p->check_s = seconds(use.check_ns) / lanes;
     p->idle_s = fmax(0, p->wall_s - p->device_s);

@@ -52,6 +52,7 @@ struct kp_runner {
     struct kp_candidate slots[KP_RUNNER_SLOTS];
     /* wall time of the job in hand */
     int64_t launch_ns; /* in launches */
+    int64_t kernel_ns; /* part of it: the kernels themselves, by the device's clock */
     int64_t load_ns;   /* loading and unloading images */
     int64_t check_ns;  /* comparing outputs, writing inputs anew */
     int64_t sense_ns;  /* reading sensors */
@@ -87,8 +88,8 @@ void kp_runner_describe(const struct kp_runner *r, const struct kp_mistake *m, c
  * first whether one did (`spoiled` NULL: does not). */
 kopt_status kp_runner_refresh(struct kp_runner *r, bool *spoiled, kopt_error *err);
 
-/* Forget what the last job took; then, at its end, members launch_ns, load_ns, check_ns and
- * sense_ns. */
+/* Forget what the last job took; then, at its end, members launch_ns, kernel_ns, load_ns,
+ * check_ns and sense_ns. */
 void kp_runner_clear_use(struct kp_runner *r);
 bool kp_runner_put_use(const struct kp_runner *r, struct kp_json *j);
 

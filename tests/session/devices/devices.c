@@ -89,6 +89,10 @@ static void tune_example(const struct device_example *e, const char *store, stru
     assert_true(s->report.speedup > 0 && s->report.speedup_low <= s->report.speedup &&
                 s->report.speedup <= s->report.speedup_high);
     assert_true(s->report.n_metrics >= 1 && s->report.metrics[0].best > 0);
+    const kopt_tune_split *t =
+        &s->report.split; /* nothing of the second run is from a device */
+    assert_true(session_measured(s) == 0 ||
+                (0 < t->kernel_s && t->kernel_s < t->launch_s && t->launch_s < t->device_s));
 }
 
 static void an_example_is_tuned_and_right(void **state)
