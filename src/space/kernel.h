@@ -215,8 +215,8 @@ kopt_status kp_bound_arg_count(const struct kp_bound *b, size_t arg, const uint3
 kopt_status kp_bound_arg_value(const struct kp_bound *b, size_t arg, const uint32_t *config,
                                struct kp_value *value, kopt_error *err);
 
-/* "BM=64" for each parameter and let that is passed as a macro, in order, and what a source that
- * `unrolls` counts on; `visit` gets name and text, valid during the call. */
+/* "BM=64" for each parameter and let that is passed as a macro, in order, and what a source
+ * that `unrolls` counts on; `visit` gets name and text, valid during the call. */
 kopt_status kp_bound_macros(const struct kp_bound *b, const uint32_t *config,
                             void (*visit)(void *user, const char *name, const char *text),
                             void *user, kopt_error *err);

@@ -280,6 +280,16 @@ struct macros {
     void *user;
 };
 
+static kopt_status visit_macro(const struct macros *m, kopt_error *err)
+{
+    kopt_status st = kp_buf_status(&m->name, err);
+    if (st == KOPT_OK)
+        st = kp_buf_status(&m->text, err);
+    if (st == KOPT_OK)
+        m->visit(m->user, kp_buf_text(&m->name), kp_buf_text(&m->text));
+    return st;
+}
+
 static kopt_status one_macro(struct macros *m, const char *name, struct kp_value v,
                              kopt_error *err)
 {
@@ -287,12 +297,16 @@ static kopt_status one_macro(struct macros *m, const char *name, struct kp_value
     kp_buf_clear(&m->text);
     kp_buf_addf(&m->name, "%s%s", m->b->kernel->macro_prefix, name);
     kp_value_to_macro(v, &m->text);
-    kopt_status st = kp_buf_status(&m->name, err);
-    if (st == KOPT_OK)
-        st = kp_buf_status(&m->text, err);
-    if (st == KOPT_OK)
-        m->visit(m->user, kp_buf_text(&m->name), kp_buf_text(&m->text));
-    return st;
+    return visit_macro(m, err);
+}
+
+static kopt_status unroll_macro(struct macros *m, const char *name, struct kp_value v,
+                                kopt_error *err)
+{
+    kp_buf_clear(&m->name);
+    kp_buf_clear(&m->text);
+    kp_unroll_macro(name, v, &m->name, &m->text);
+    return visit_macro(m, err);
 }
 
 kopt_status kp_bound_macros(const struct kp_bound *b, const uint32_t *config,
@@ -306,6 +320,8 @@ kopt_status kp_bound_macros(const struct kp_bound *b, const uint32_t *config,
     for (size_t i = 0; st == KOPT_OK && i < k->n_params; i++) {
         const struct kp_param *p = &b->desc.params[i];
         st = one_macro(&m, p->name, p->values[config[i]], err);
+        if (st == KOPT_OK && k->unrolls && kp_unroll_is_param(p->name))
+            st = unroll_macro(&m, p->name, p->values[config[i]], err);
     }
     for (size_t i = 0; st == KOPT_OK && i < k->n_lets; i++) {
         const struct kp_let *let = &k->lets[i];

@@ -124,6 +124,17 @@ kopt_status kp_arg_default_fill(struct kp_builder *b, struct kp_arg *a);
 kopt_status kp_check_tolerances(struct kp_builder *b, struct kp_check_decl *c,
                                 enum kp_elem elem);
 
+/* ---- loop_unroll_factor_* of T1 files ---- */
+
+#define KP_UNROLL_MACRO "kopt_unroll_" /* stands before the parameter's name */
+bool kp_unroll_is_param(const char *name);
+/* The source with `#pragma unroll NAME` of such parameters replaced by macros; sets
+ * b->k->unrolls where there is one. */
+kopt_status kp_unroll_rewrite(struct kp_builder *b, struct kp_str source, struct kp_buf *out);
+/* The macro of parameter `name` with the value `v`, appended to name and text. */
+void kp_unroll_macro(const char *name, struct kp_value v, struct kp_buf *out_name,
+                     struct kp_buf *out);
+
 /* ---- files ---- */
 
 /* Text of a source or T1 file. Errors: KOPT_EIO; KOPT_EINPUT (empty, binary, too large). */

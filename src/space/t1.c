@@ -286,6 +286,22 @@ static kopt_status read_language(struct kp_t1 *t)
     return KOPT_OK;
 }
 
+static kopt_status take_source(struct kp_t1 *t, struct kp_str text)
+{
+    struct kp_kernel *k = t->b->k;
+    const char *copy = NULL;
+    struct kp_buf rewritten = KP_BUF_INIT((size_t)2 * KP_KERNEL_FILE_MAX);
+    kopt_status st = kp_unroll_rewrite(t->b, text, &rewritten);
+    if (k->unrolls)
+        text = (struct kp_str){kp_buf_text(&rewritten), rewritten.len};
+    if (st == KOPT_OK)
+        st = kp_builder_text(t->b, text, &copy);
+    if (st == KOPT_OK)
+        k->source = (struct kp_str){copy, text.len};
+    kp_buf_deinit(&rewritten);
+    return st;
+}
+
 static kopt_status read_source(struct kp_t1 *t, bool from_disk, bool need_source)
 {
     struct kp_kernel *k = t->b->k;
@@ -304,12 +320,9 @@ static kopt_status read_source(struct kp_t1 *t, bool from_disk, bool need_source
     k->source = (struct kp_str){"", 0};
     if (st == KOPT_OK && from_disk) {
         kopt_error ignored;
-        const char *copy = NULL;
         st = kp_text_read(path, &text, need_source ? t->b->err : &ignored);
         if (st == KOPT_OK)
-            st = kp_builder_text(t->b, (struct kp_str){kp_buf_text(&text), text.len}, &copy);
-        if (st == KOPT_OK)
-            k->source = (struct kp_str){copy, text.len};
+            st = take_source(t, (struct kp_str){kp_buf_text(&text), text.len});
         else if (st == KOPT_ENOMEM)
             st = kp_err_nomem(t->b->err);
         else if (!need_source)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* T1 files in Kernel Tuner's and in KTT's dialect. */
 #include "base/alloc.h"
+#include "os/file.h"
 #include "space/kernel.h"
 #include "support/test.h"
 
@@ -312,6 +313,52 @@ static void block_sizes_default_as_in_kernel_tuner(void **state)
     }
 }
 
+static void unroll_factors_become_macros(void **state)
+{
+    static const char source[] = "\t# pragma  unroll loop_unroll_factor_t  // four\n"
+                                 "for (;;) ;\n"
+                                 "#pragma unroll (loop_unroll_factor_x)\n"
+                                 "#pragma unroll loop_unroll_factor_other\n"
+                                 "#pragma unroll BX\n"
+                                 "#pragma unrolled loop_unroll_factor_t\n"
+                                 "int last = loop_unroll_factor_t;";
+    static const char want[] = "\tkopt_unroll_loop_unroll_factor_t  // four\n"
+                               "for (;;) ;\n"
+                               "kopt_unroll_loop_unroll_factor_x\n"
+                               "#pragma unroll loop_unroll_factor_other\n"
+                               "#pragma unroll BX\n"
+                               "#pragma unrolled loop_unroll_factor_t\n"
+                               "int last = loop_unroll_factor_t;";
+    static const char t1[] =
+        "{\"ConfigurationSpace\":{\"TuningParameters\":["
+        "{\"Name\":\"BX\",\"Type\":\"int\",\"Values\":\"[8]\"},"
+        "{\"Name\":\"loop_unroll_factor_t\",\"Type\":\"int\",\"Values\":\"[4]\"},"
+        "{\"Name\":\"loop_unroll_factor_x\",\"Type\":\"int\",\"Values\":\"[0]\"}]},"
+        "\"KernelSpecification\":{\"Language\":\"CUDA\",\"KernelName\":\"k\","
+        "\"KernelFile\":\"unroll.cu\",\"GlobalSize\":{\"X\":\"64\"}}}";
+    static const uint32_t config[3] = {0, 0, 0};
+    struct kp_buf text = KP_BUF_INIT(1000);
+    kopt_error err;
+    (void)state;
+    assert_int_equal(kp_file_put("unroll.json", t1, sizeof(t1) - 1, &err), KOPT_OK);
+    assert_int_equal(kp_file_put("unroll.cu", source, sizeof(source) - 1, &err), KOPT_OK);
+    struct kp_kernel *k = load("unroll.json", true);
+    assert_true(k->unrolls);
+    assert_string_equal(k->source.ptr, want);
+    assert_int_equal(k->source.len, strlen(want));
+    struct kp_bound *b = bind(k, NULL, 0);
+    assert_int_equal(kp_bound_macros(b, config, collect_macro, &text, &err), KOPT_OK);
+    assert_string_equal(kp_buf_text(&text),
+                        "BX=8 loop_unroll_factor_t=4 "
+                        "kopt_unroll_loop_unroll_factor_t=_Pragma(\"unroll 4\") "
+                        "loop_unroll_factor_x=0 kopt_unroll_loop_unroll_factor_x= ");
+    kp_bound_free(b);
+    kp_kernel_free(k);
+    kp_buf_deinit(&text);
+    (void)unlink("unroll.json");
+    (void)unlink("unroll.cu");
+}
+
 static void every_failing_allocation_is_clean(void **state)
 {
     (void)state;
@@ -375,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_missing_source_matters_only_where_it_is_needed),
         cmocka_unit_test(wrong_files_get_one_clear_line),
         cmocka_unit_test(block_sizes_default_as_in_kernel_tuner),
+        cmocka_unit_test(unroll_factors_become_macros),
         cmocka_unit_test(every_failing_allocation_is_clean),
         cmocka_unit_test(published_files_load_and_count),
     };
