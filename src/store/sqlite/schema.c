@@ -44,17 +44,28 @@ static const char schema_1[] =
     "CREATE INDEX result_ok ON result(subject, median_ns) WHERE outcome = 0;"
     "CREATE INDEX result_race ON result(subject, run) WHERE race = 1 AND outcome = 0;"
 
-    /* The winner of the newest race, else the smallest median; never a configuration whose
-     * newest completed result is not ok. NULL where there is none. (Left alone, SQLite looks
-     * for the race among all results.) */
-    "CREATE VIEW best(subject, result) AS SELECT s.id, coalesce("
-    "(SELECT r.id FROM result r INDEXED BY result_race"
+    /* The winner of the newest race. (Left alone, SQLite looks for the race among all results.)
+     */
+    "CREATE VIEW winner(subject, result) AS SELECT s.id,"
+    " (SELECT r.id FROM result r INDEXED BY result_race"
     " WHERE r.subject = s.id AND r.race = 1 AND r.outcome = 0"
     " AND r.run = (SELECT max(w.run) FROM result w"
     "  WHERE w.subject = s.id AND w.race = 1 AND w.outcome = 0)"
     " AND NOT EXISTS(SELECT 1 FROM result x WHERE x.subject = r.subject"
     "  AND x.config = r.config AND x.id > r.id AND x.outcome NOT IN (0, 10))"
+    " ORDER BY r.median_ns, r.id LIMIT 1) FROM subject s;"
+
+    /* What was measured after that race and is clearly faster, its interval below the winner's;
+     * else the winner; else the smallest median. Never a configuration whose newest completed
+     * result is not ok. NULL where there is none. */
+    "CREATE VIEW best(subject, result) AS SELECT s.id, coalesce("
+    "(SELECT r.id FROM winner v CROSS JOIN result w CROSS JOIN result r INDEXED BY result_ok"
+    " WHERE v.subject = s.id AND w.id = v.result AND r.subject = s.id AND r.outcome = 0"
+    " AND r.median_ns < w.low_ns AND r.high_ns < w.low_ns AND r.id > w.id AND r.race = 0"
+    " AND NOT EXISTS(SELECT 1 FROM result x WHERE x.subject = r.subject"
+    "  AND x.config = r.config AND x.id > r.id AND x.outcome <> 10)"
     " ORDER BY r.median_ns, r.id LIMIT 1),"
+    "(SELECT v.result FROM winner v WHERE v.subject = s.id),"
     "(SELECT r.id FROM result r WHERE r.subject = s.id AND r.outcome = 0"
     " AND NOT EXISTS(SELECT 1 FROM result x WHERE x.subject = r.subject"
     "  AND x.config = r.config AND x.id > r.id AND x.outcome <> 10)"

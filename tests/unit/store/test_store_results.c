@@ -512,6 +512,30 @@ static void the_best_is_the_winner_of_the_newest_race(void **state)
     assert_string_equal(best_of(f, s), "{\"X\":1}");
 }
 
+static void what_is_clearly_faster_after_the_race_is_the_best(void **state)
+{
+    struct fixture *f = *state;
+    int64_t s = make_subject(f, a_subject());
+    int64_t run = make_run(f, s);
+    kopt_result winner = a_result("{\"X\":1}", 10); /* 9 to 11 */
+    kopt_result loser = a_result("{\"X\":2}", 12);
+    winner.race = loser.race = 1;
+    add(f, run, s, a_result("{\"X\":3}", 7)); /* before the race: it had its chance */
+    add(f, run, s, winner);
+    add(f, run, s, loser);
+    assert_string_equal(best_of(f, s), "{\"X\":1}");
+    add(f, run, s, a_result("{\"X\":4}", 8.5)); /* up to 9.35: it may be no faster */
+    assert_string_equal(best_of(f, s), "{\"X\":1}");
+    add(f, run, s, a_result("{\"X\":5}", 8)); /* up to 8.8 */
+    add(f, run, s, a_result("{\"X\":6}", 7));
+    assert_string_equal(best_of(f, s), "{\"X\":6}");
+    add(f, run, s, a_failure("{\"X\":6}", KOPT_OUT_WRONG));
+    assert_string_equal(best_of(f, s), "{\"X\":5}");
+    winner.median_ns = 11;
+    add(f, make_run(f, s), s, winner); /* another race decides again */
+    assert_string_equal(best_of(f, s), "{\"X\":1}");
+}
+
 static void a_configuration_that_fails_later_is_not_the_best(void **state)
 {
     struct fixture *f = *state;
@@ -640,6 +664,7 @@ int main(void)
         CASE(of_a_raced_configuration_one_result_can_be_had),
         CASE(samples_and_logs_can_be_left_out),
         CASE(the_best_is_the_winner_of_the_newest_race),
+        CASE(what_is_clearly_faster_after_the_race_is_the_best),
         CASE(a_configuration_that_fails_later_is_not_the_best),
         CASE(a_visitor_may_read_and_not_write),
         CASE(a_store_for_reading_is_not_written),
