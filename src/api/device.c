@@ -8,9 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What kp_lab_probe() hands through: it takes no pointer to const. */
+struct visit {
+    const kopt_device_visitor *visitor;
+};
+
 static void found(void *user, const struct kp_device_info *info)
 {
-    const kopt_device_visitor *v = user;
+    const kopt_device_visitor *v = ((struct visit *)user)->visitor;
     char id[64];
     (void)snprintf(id, sizeof(id), "%s:%d", kp_backend_name(info->backend), info->index);
     kopt_device_info out = {.id = id,
@@ -31,6 +36,7 @@ static void found(void *user, const struct kp_device_info *info)
 
 kopt_status kopt_devices(const kopt_device_visitor *visitor, kopt_error *err)
 {
+    struct visit visit = {visitor};
     char *worker = NULL;
     kopt_status there = kp_proc_find("kopt-worker", &worker, err);
     kp_free(worker);
@@ -41,8 +47,7 @@ kopt_status kopt_devices(const kopt_device_visitor *visitor, kopt_error *err)
         const char *fake = getenv("KOPT_FAKE_LIBRARY"); /* NOLINT(concurrency-mt-unsafe) */
         if (b == KP_BACKEND_FAKE && (!fake || !fake[0]))
             continue;
-        kopt_status st =
-            kp_lab_probe((enum kp_backend)b, found, (void *)(uintptr_t)visitor, &why);
+        kopt_status st = kp_lab_probe((enum kp_backend)b, found, &visit, &why);
         if (st == KOPT_OK)
             continue;
         if (st == KOPT_ENOMEM) {

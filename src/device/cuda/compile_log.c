@@ -8,7 +8,7 @@
 enum { STATIC_SHARED_MAX = 49152 };
 
 /* NVRTC looks an entry up in a source of its own by this name. */
-static const char LOOKUP_FILE[] = "__nv_name_map";
+static const char lookup_file[] = "__nv_name_map";
 
 enum kind {
     K_ERROR,
@@ -71,13 +71,13 @@ static bool severity(struct kp_str s, enum kind *out)
     static const struct {
         const char *word;
         enum kind kind;
-    } WORDS[] = {{"error", K_ERROR},          {"catastrophic error", K_ERROR},
+    } words[] = {{"error", K_ERROR},          {"catastrophic error", K_ERROR},
                  {"internal error", K_ERROR}, {"fatal error", K_ERROR},
                  {"Error", K_ERROR},          {"warning", K_WARNING},
                  {"remark", K_WARNING},       {"note", K_WARNING}};
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
-        if (kp_str_starts(s, WORDS[i].word)) {
-            *out = WORDS[i].kind;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (kp_str_starts(s, words[i].word)) {
+            *out = words[i].kind;
             return true;
         }
     }
@@ -98,7 +98,7 @@ static bool parse_position(struct kp_str line, struct block *b)
         int64_t at = number((struct kp_str){line.ptr + open, close - open});
         b->line = at > 0 && at <= INT32_MAX ? (int)at : 0;
         b->text = after(s, ": ");
-        if (kp_str_is(b->file, LOOKUP_FILE))
+        if (kp_str_is(b->file, lookup_file))
             b->kind = b->kind == K_ERROR ? K_LOOKUP_ERROR : K_NOISE;
         return true;
     }
@@ -125,14 +125,14 @@ static bool parse_ptxas(struct kp_str line, struct block *b)
 
 static bool parse_head(struct kp_str line, struct block *b)
 {
-    static const char *const PLAIN_ERRORS[] = {
+    static const char *const plain_errors[] = {
         "nvrtc: error: ", "Command-line error: ", "nvrtc: fatal error: ", "error: "};
     if (parse_position(line, b) || parse_ptxas(line, b))
         return true;
-    for (size_t i = 0; i < sizeof(PLAIN_ERRORS) / sizeof(PLAIN_ERRORS[0]); i++) {
-        if (kp_str_starts(line, PLAIN_ERRORS[i])) {
+    for (size_t i = 0; i < sizeof(plain_errors) / sizeof(plain_errors[0]); i++) {
+        if (kp_str_starts(line, plain_errors[i])) {
             b->kind = K_ERROR;
-            b->text = after(line, PLAIN_ERRORS[i]);
+            b->text = after(line, plain_errors[i]);
             return true;
         }
     }
@@ -373,11 +373,11 @@ kopt_status kp_cuda_log_redefined(struct kp_str log, const struct kp_compile_job
 /* "#pragma kopt ..", with blanks wherever they may stand. */
 static bool is_kopts_pragma(struct kp_str line)
 {
-    static const char *const WORDS[] = {"#", "pragma", "kopt"};
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
-        size_t n = strlen(WORDS[i]);
+    static const char *const words[] = {"#", "pragma", "kopt"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n = strlen(words[i]);
         line = kp_str_trim(line);
-        if (!kp_str_starts(line, WORDS[i]))
+        if (!kp_str_starts(line, words[i]))
             return false;
         line = (struct kp_str){line.ptr + n, line.len - n};
     }

@@ -87,10 +87,10 @@ static kp_cu_result open_context(struct kp_cuda_device *d)
 
 static void read_max_grid(struct kp_cuda_device *d)
 {
-    static const int WHICH[3] = {KP_CU_DEVICE_MAX_GRID_DIM_X, KP_CU_DEVICE_MAX_GRID_DIM_Y,
+    static const int which[3] = {KP_CU_DEVICE_MAX_GRID_DIM_X, KP_CU_DEVICE_MAX_GRID_DIM_Y,
                                  KP_CU_DEVICE_MAX_GRID_DIM_Z};
     for (int i = 0; i < 3; i++) {
-        if (d->drv->cuDeviceGetAttribute(&d->max_grid[i], (kp_cu_device_attribute)WHICH[i],
+        if (d->drv->cuDeviceGetAttribute(&d->max_grid[i], (kp_cu_device_attribute)which[i],
                                          d->device) != KP_CUDA_SUCCESS)
             d->max_grid[i] = 0;
     }

@@ -8,7 +8,7 @@
 /* The first driver whose device linker takes what the oldest usable NVRTC (11.2) makes. */
 enum { OLDEST_DRIVER = 11020 };
 
-static const char INSTALL_HINT[] =
+static const char install_hint[] =
     "install NVIDIA's driver (Debian: apt install nvidia-driver); in a container, give it the "
     "GPU (docker run --gpus all)";
 
@@ -82,7 +82,7 @@ static void init_hint(kp_cu_result rc, kopt_error *err)
                          "nvidia-fabricmanager");
         break;
     case KP_CUDA_ERROR_STUB_LIBRARY:
-        kp_err_hint(err, "that file is the toolkit's stub, made for linking; %s", INSTALL_HINT);
+        kp_err_hint(err, "that file is the toolkit's stub, made for linking; %s", install_hint);
         break;
     default:
         kp_err_hint(err, "does nvidia-smi work, and may you open /dev/nvidia*?");
@@ -92,12 +92,12 @@ static void init_hint(kp_cu_result rc, kopt_error *err)
 static kopt_status open_library(struct kp_cuda_driver *drv, kopt_error *err)
 {
     /* the second is where Windows' Linux subsystem keeps it, outside the loader's path */
-    static const char *const NAMES[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
+    static const char *const names[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
     kopt_status st =
-        kp_dl_open(NAMES, sizeof(NAMES) / sizeof(NAMES[0]), "KOPT_CUDA_LIBRARY", &drv->dl, err);
+        kp_dl_open(names, sizeof(names) / sizeof(names[0]), "KOPT_CUDA_LIBRARY", &drv->dl, err);
     if (st == KOPT_EENV) {
         kp_err_wrap(err, "CUDA driver");
-        kp_err_hint(err, "%s", INSTALL_HINT);
+        kp_err_hint(err, "%s", install_hint);
     }
     return st;
 }

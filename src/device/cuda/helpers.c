@@ -13,14 +13,14 @@ enum {
     DELAY_NS = 10000
 };
 
-static const char COMPARE_SOURCE[] =
+static const char compare_source[] =
 #define COMPARE_TEXT(...) #__VA_ARGS__
 #include "device/compare_rule.h"
     " "
 #include "device/cuda/compare_text.h"
     ;
 
-static const char DELAY_SOURCE[] =
+static const char delay_source[] =
     "extern \"C\" __global__ void kp_delay(unsigned long long cycles)\n"
     "{\n"
     "    long long start = clock64();\n"
@@ -29,7 +29,7 @@ static const char DELAY_SOURCE[] =
     "}\n";
 
 /* What both texts want to have defined, but for the type. */
-static const char *const COMPARE_MACROS[] = {
+static const char *const compare_macros[] = {
     "U64=unsigned long long",
     "BITS_OF(d)=((unsigned long long)__double_as_longlong(d))",
     "ADD(a, b)=__dadd_rn(a, b)",
@@ -55,9 +55,9 @@ static const char *const COMPARE_MACROS[] = {
     {                                                                           \
         "ELEM=" c_type, "IS_FLOAT=1", "TO_DOUBLE(e)=" value, "DISTANCE(g, w)=0" \
     }
-enum { N_COMMON = sizeof(COMPARE_MACROS) / sizeof(COMPARE_MACROS[0]), N_TYPE = 4 };
+enum { N_COMMON = sizeof(compare_macros) / sizeof(compare_macros[0]), N_TYPE = 4 };
 
-static const char *const TYPE_MACROS[][N_TYPE] = {
+static const char *const type_macros[][N_TYPE] = {
     [KP_NUM_I8] = INTEGER_MACROS("signed char"),
     [KP_NUM_U8] = INTEGER_MACROS("unsigned char"),
     [KP_NUM_I16] = INTEGER_MACROS("short"),
@@ -79,14 +79,14 @@ void kp_cuda_helper_job(int kind, const char *macros[KP_CUDA_HELPER_MACROS],
                         struct kp_compile_job *out)
 {
     *out = (struct kp_compile_job){.path = "kopt", .entry = "kp_delay", .macros = macros};
-    out->source = kp_str_from(DELAY_SOURCE);
+    out->source = kp_str_from(delay_source);
     if (kind == DELAY)
         return;
-    out->source = kp_str_from(COMPARE_SOURCE);
+    out->source = kp_str_from(compare_source);
     out->entry = "kp_compare";
     out->n_macros = N_COMMON + N_TYPE;
-    memcpy(macros, COMPARE_MACROS, sizeof(COMPARE_MACROS));
-    memcpy(macros + N_COMMON, TYPE_MACROS[kind], sizeof(TYPE_MACROS[kind]));
+    memcpy(macros, compare_macros, sizeof(compare_macros));
+    memcpy(macros + N_COMMON, type_macros[kind], sizeof(type_macros[kind]));
 }
 
 static kopt_status make_helper(struct kp_cuda_device *d, int kind, struct kp_module **out,
@@ -202,6 +202,7 @@ static kopt_status read_pair(struct kp_cuda_device *d, struct kp_buffer *got,
     return KOPT_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the table */
 kopt_status kp_cuda_compare(struct kp_device *base, struct kp_buffer *got,
                             struct kp_buffer *want, enum kp_number type, double rtol,
                             double atol, struct kp_compare *out, kopt_error *err)

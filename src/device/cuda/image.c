@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const char MAGIC[8] = {'k', 'p', 'C', 'U', 'D', 'A', '1', '\n'};
+static const char magic_text[8] = {'k', 'p', 'C', 'U', 'D', 'A', '1', '\n'};
 
 enum {
     F_ENTRY_BYTES, /* names: without NUL */
@@ -40,8 +40,8 @@ void kp_cuda_image_write(const struct kp_cuda_image *image, struct kp_buf *out)
     size_t n_entry = strlen(image->entry);
     size_t n_lowered = strlen(image->lowered);
     size_t used = HEADER_BYTES + n_entry + 1 + n_lowered + 1;
-    static const char ZEROS[ALIGN] = {0};
-    kp_buf_add(out, MAGIC, sizeof(MAGIC));
+    static const char zeros[ALIGN] = {0};
+    kp_buf_add(out, magic_text, sizeof(magic_text));
     put64(out, n_entry);
     put64(out, n_lowered);
     put64(out, image->cubin_bytes);
@@ -50,7 +50,7 @@ void kp_cuda_image_write(const struct kp_cuda_image *image, struct kp_buf *out)
     put64(out, (uint64_t)image->resources.stack_bytes);
     kp_buf_add(out, image->entry, n_entry + 1);
     kp_buf_add(out, image->lowered, n_lowered + 1);
-    kp_buf_add(out, ZEROS, (ALIGN - used % ALIGN) % ALIGN);
+    kp_buf_add(out, zeros, (ALIGN - used % ALIGN) % ALIGN);
     kp_buf_add(out, image->cubin, image->cubin_bytes);
 }
 
@@ -82,7 +82,7 @@ bool kp_cuda_image_parse(const void *bytes, size_t n, struct kp_cuda_image *out)
     const unsigned char *p = bytes;
     uint64_t f[N_FIELDS];
     memset(out, 0, sizeof(*out));
-    if (n < HEADER_BYTES || memcmp(p, MAGIC, sizeof(MAGIC)) != 0)
+    if (n < HEADER_BYTES || memcmp(p, magic_text, sizeof(magic_text)) != 0)
         return false;
     for (size_t i = 0; i < N_FIELDS; i++)
         f[i] = get(p + 8 + 8 * i, 8);

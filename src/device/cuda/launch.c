@@ -140,6 +140,7 @@ static kopt_status read_params(const struct kp_cuda_device *d, struct kp_cuda_mo
     return KOPT_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the table */
 kopt_status kp_cuda_module_load(struct kp_device *base, const void *image_bytes, size_t bytes,
                                 const char *entry, const struct kp_launch *launch,
                                 struct kp_module **out, kopt_error *err)

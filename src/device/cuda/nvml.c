@@ -8,9 +8,9 @@ enum { NVML_SUCCESS = 0, NVML_TEMPERATURE_GPU = 0, NVML_CLOCK_SM = 1, NVML_CLOCK
 
 bool kp_nvml_open(struct kp_nvml *out)
 {
-    static const char *const NAMES[] = {"libnvidia-ml.so.1"};
+    static const char *const names[] = {"libnvidia-ml.so.1"};
     memset(out, 0, sizeof(*out));
-    if (kp_dl_open(NAMES, 1, "KOPT_NVML_LIBRARY", &out->dl, NULL) != KOPT_OK)
+    if (kp_dl_open(names, 1, "KOPT_NVML_LIBRARY", &out->dl, NULL) != KOPT_OK)
         return false;
 #define X(field, symbol, other, params)                    \
     if (!KP_DL_GET(out->dl, symbol, &out->field)) {        \

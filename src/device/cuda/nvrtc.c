@@ -12,17 +12,17 @@
 enum { NAMES_MAX = 64, ARCHS_MAX = 128 };
 
 /* Newest first: a newer one knows every architecture that is still supported. */
-static const char *const SONAMES[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
+static const char *const sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
                                       "libnvrtc.so"};
-enum { N_SONAMES = sizeof(SONAMES) / sizeof(SONAMES[0]) };
+enum { N_SONAMES = sizeof(sonames) / sizeof(sonames[0]) };
 
 /* Where toolkits keep it, and where Python's packages do within site-packages. */
-static const char *const TOOLKIT_DIRS[] = {"/usr/local/cuda/lib64",
+static const char *const toolkit_dirs[] = {"/usr/local/cuda/lib64",
                                            "/usr/local/cuda/targets/x86_64-linux/lib"};
-static const char *const NAMED_DIRS[] = {
+static const char *const named_dirs[] = {
     "", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
 
-static const char INSTALL_HINT[] =
+static const char install_hint[] =
     "install CUDA's NVRTC (Debian: apt install nvidia-cuda-toolkit), or pip install "
     "nvidia-cuda-nvrtc and set KOPT_NVRTC_LIBRARY to site-packages";
 
@@ -67,7 +67,7 @@ static void names_deinit(struct names *names)
 static bool add_dir(struct names *names, const char *dir, const char *sub)
 {
     for (size_t i = 0; i < N_SONAMES && names->n < NAMES_MAX; i++) {
-        char *path = join3(dir, sub, SONAMES[i]);
+        char *path = join3(dir, sub, sonames[i]);
         if (!path)
             return false;
         if (kp_file_exists(path)) {
@@ -84,8 +84,8 @@ static kopt_status open_in_folder(const char *folder, struct kp_dl **out, kopt_e
 {
     struct names names = {0};
     kopt_status st;
-    for (size_t i = 0; i < sizeof(NAMED_DIRS) / sizeof(NAMED_DIRS[0]); i++) {
-        if (!add_dir(&names, folder, NAMED_DIRS[i])) {
+    for (size_t i = 0; i < sizeof(named_dirs) / sizeof(named_dirs[0]); i++) {
+        if (!add_dir(&names, folder, named_dirs[i])) {
             st = kp_err_nomem(err);
             goto done;
         }
@@ -107,9 +107,9 @@ static kopt_status open_anywhere(struct kp_dl **out, kopt_error *err)
     struct names names = {0};
     kopt_status st;
     for (size_t i = 0; i < N_SONAMES; i++)
-        names.list[names.n++] = SONAMES[i];
-    for (size_t i = 0; i < sizeof(TOOLKIT_DIRS) / sizeof(TOOLKIT_DIRS[0]); i++) {
-        if (!add_dir(&names, TOOLKIT_DIRS[i], "")) {
+        names.list[names.n++] = sonames[i];
+    for (size_t i = 0; i < sizeof(toolkit_dirs) / sizeof(toolkit_dirs[0]); i++) {
+        if (!add_dir(&names, toolkit_dirs[i], "")) {
             st = kp_err_nomem(err);
             goto done;
         }
@@ -127,7 +127,7 @@ static kopt_status open_library(struct kp_dl **out, kopt_error *err)
         named && is_dir(named) ? open_in_folder(named, out, err) : open_anywhere(out, err);
     if (st == KOPT_EENV) {
         kp_err_wrap(err, "NVRTC");
-        kp_err_hint(err, "%s", INSTALL_HINT);
+        kp_err_hint(err, "%s", install_hint);
     }
     return st;
 }
@@ -180,7 +180,7 @@ static kopt_status try_includes(struct kp_nvrtc *n, const char *dir, const char 
  * and Python's nvidia/cuda_nvrtc/lib beside nvidia/cuda_runtime/include. */
 static kopt_status try_beside(struct kp_nvrtc *n)
 {
-    static const char *const FROM_LIB[] = {"../include", "../../../include",
+    static const char *const from_lib[] = {"../include", "../../../include",
                                            "../../cuda_runtime/include"};
     if (!strchr(kp_dl_name(n->dl), '/'))
         return KOPT_ENOTFOUND;
@@ -188,26 +188,26 @@ static kopt_status try_beside(struct kp_nvrtc *n)
     if (!dir)
         return KOPT_ENOMEM;
     kopt_status st = KOPT_ENOTFOUND;
-    for (size_t i = 0; i < sizeof(FROM_LIB) / sizeof(FROM_LIB[0]) && st == KOPT_ENOTFOUND; i++)
-        st = try_includes(n, dir, FROM_LIB[i]);
+    for (size_t i = 0; i < sizeof(from_lib) / sizeof(from_lib[0]) && st == KOPT_ENOTFOUND; i++)
+        st = try_includes(n, dir, from_lib[i]);
     kp_free(dir);
     return st;
 }
 
 static kopt_status find_includes(struct kp_nvrtc *n, kopt_error *err)
 {
-    static const char *const VARIABLES[] = {"CUDA_HOME", "CUDA_PATH"};
-    static const char *const PLACES[] = {"/usr/local/cuda", "/usr/lib/cuda", "/usr"};
+    static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};
+    static const char *const places[] = {"/usr/local/cuda", "/usr/lib/cuda", "/usr"};
     kopt_status st = KOPT_ENOTFOUND;
-    for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(VARIABLES[0]); i++) {
-        const char *dir = env_text(VARIABLES[i]);
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *dir = env_text(variables[i]);
         if (dir && st == KOPT_ENOTFOUND)
             st = try_includes(n, dir, "include");
     }
     if (st == KOPT_ENOTFOUND)
         st = try_beside(n);
-    for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]) && st == KOPT_ENOTFOUND; i++)
-        st = try_includes(n, PLACES[i], "include");
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && st == KOPT_ENOTFOUND; i++)
+        st = try_includes(n, places[i], "include");
     return st == KOPT_ENOMEM ? kp_err_nomem(err) : KOPT_OK;
 }
 

@@ -28,7 +28,7 @@ struct rule {
 };
 
 /* What is not listed goes to NVRTC unchanged. */
-static const struct rule RULES[] = {
+static const struct rule rules[] = {
     {"-D", VALUE, true, "--define-macro"},
     {"--define-macro", VALUE, false, NULL},
     {"-U", VALUE, true, "--undefine-macro"},
@@ -87,19 +87,19 @@ static const struct rule *find_rule(const char *option, const char **value)
 {
     const struct rule *glued = NULL;
     *value = NULL;
-    for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); i++) {
-        size_t n = strlen(RULES[i].name);
-        if (strncmp(option, RULES[i].name, n) != 0)
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        size_t n = strlen(rules[i].name);
+        if (strncmp(option, rules[i].name, n) != 0)
             continue;
         if (option[n] == 0)
-            return &RULES[i];
+            return &rules[i];
         /* a whole option between quotes: "-Xptxas -O1" */
         if (option[n] == '=' || option[n] == ' ') {
             *value = option + n + 1;
-            return &RULES[i];
+            return &rules[i];
         }
-        if (RULES[i].glued) {
-            glued = &RULES[i];
+        if (rules[i].glued) {
+            glued = &rules[i];
             *value = option + n;
         }
     }

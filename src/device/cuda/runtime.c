@@ -171,7 +171,7 @@ kopt_status kp_cuda_runtime_info(struct kp_runtime *base, int index, struct kp_d
 
 const struct kp_runtime_ops *kp_cuda_ops(void)
 {
-    static const struct kp_runtime_ops OPS = {.name = "cuda",
+    static const struct kp_runtime_ops ops = {.name = "cuda",
                                               .open = runtime_open,
                                               .close = runtime_close,
                                               .n_devices = runtime_n_devices,
@@ -194,5 +194,5 @@ const struct kp_runtime_ops *kp_cuda_ops(void)
                                               .run = kp_cuda_run,
                                               .compare = kp_cuda_compare,
                                               .sensors = kp_cuda_sensors};
-    return &OPS;
+    return &ops;
 }

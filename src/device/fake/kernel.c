@@ -13,7 +13,7 @@
 
 static const char magic_text[] = "KOPTFAKE2\n";
 enum { TRACE_LINE = 4096 };
-static const double LUCKY = 0.7; /* of the true time */
+static const double lucky_share = 0.7; /* of the true time */
 
 /* --- compiler ------------------------------------------------------------------------------
  */
@@ -407,7 +407,7 @@ static double pass_time(struct fk_device *d, const struct fk_module *m)
         t *= 1 + rule[FK_RAMP]->number / 100 * ramp(d->n_launches, rule[FK_RAMP]->second);
     if (rule[FK_LUCKY] &&
         is_launch(m, isnan(rule[FK_LUCKY]->number) ? 1 : rule[FK_LUCKY]->number))
-        t *= LUCKY;
+        t *= lucky_share;
     if (rule[FK_REAL] && rule[FK_REAL]->number != 0)
         fk_sleep_ns(t);
     d->energy_j += t > 0 ? t * 1e-9 * 100 : 0;

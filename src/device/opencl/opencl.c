@@ -206,6 +206,7 @@ static kopt_status cl_copy(struct kp_device *base, struct kp_buffer *dst, struct
     return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "copy %zu bytes", dst->bytes);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the table */
 static kopt_status cl_compare(struct kp_device *base, struct kp_buffer *got,
                               struct kp_buffer *want, enum kp_number type, double rtol,
                               double atol, struct kp_compare *out, kopt_error *err)
