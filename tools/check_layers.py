@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fail where a file includes what src/LAYERS does not allow it; cli/ may include <kopt/*.h> and cli/ only."""
+"""Fail where a file includes what src/LAYERS does not allow it; cli/ may include <kopt/*.h> and cli/ only. Quotes and
+angle brackets are the same here, since src/ is searched for both.
+
+    check_layers.py [ROOT]"""
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
+INCLUDE = re.compile(r'\s*#\s*include(?:_next)?\b\s*(?:([<"])([^">]+)[">]|(.*))')
 # Third-party headers live in one layer each.
 OWNERS = {"jansson.h": "json", "sqlite3.h": "store", "xxhash.h": "base", "openssl/": "base", "CL/": "device"}
+# Folders whose headers are ours but of no layer.
+OURS = {"..", ".", "src", "cli", "tests", "bench", "include", "examples"}
 
 
-def read_layers():
+def read_layers(root):
     allowed = {}
-    for line in (ROOT / "src/LAYERS").read_text().splitlines():
+    for line in (root / "src/LAYERS").read_text().splitlines():
         words = line.split("#")[0].split()
         if not words:
             continue
@@ -29,29 +33,47 @@ def includes(path):
     for n, line in enumerate(path.read_text().splitlines(), 1):
         m = INCLUDE.match(line)
         if m:
-            yield n, m[1], m[2]
+            yield n, m[1], m[2] or m[3].strip()
+
+
+def fault_of(path, kind, name, who, may, ours):
+    """Why `who` (a layer, or cli) may not include this; None when it may."""
+    top = name.split("/")[0]
+    if kind is None:
+        return f"'{name}' hides what is included"
+    if "/" not in name and kind == '"':
+        return None if (path.parent / name).is_file() else f"there is no '{name}' beside it"
+    if (top in ours or kind == '"') and "/" in name and top not in may:
+        return f"{who} may not include '{name}'"
+    for prefix, owner in OWNERS.items():
+        if name.startswith(prefix) and who != f"layer '{owner}'":
+            return f"only layer '{owner}' may include '{name}'"
+    return None
+
+
+def faults(root):
+    allowed = read_layers(root)
+    ours = OURS | set(allowed) | {p.name for p in (root / "src").iterdir() if p.is_dir()}
+    for path in sorted([*(root / "src").rglob("*.[ch]"), *(root / "cli").rglob("*.[ch]")]):
+        where = path.relative_to(root)
+        if where.parts[0] == "cli":
+            who, may = "cli", {"kopt", "cli"}
+        elif where.parts[1] in allowed:
+            who, may = f"layer '{where.parts[1]}'", allowed[where.parts[1]]
+        else:
+            yield f"{where}: src/LAYERS does not name '{where.parts[1]}'"
+            continue
+        for n, kind, name in includes(path):
+            fault = fault_of(path, kind, name, who, may, ours)
+            if fault:
+                yield f"{where}:{n}: {fault}"
 
 
 def main():
-    allowed, bad = read_layers(), 0
-    for path in sorted((ROOT / "src").rglob("*.[ch]")):
-        layer = path.relative_to(ROOT / "src").parts[0]
-        for n, kind, name in includes(path):
-            where = f"{path.relative_to(ROOT)}:{n}"
-            top = name.split("/")[0]
-            if kind == '"' and "/" in name and top not in allowed.get(layer, set()):
-                print(f"{where}: layer '{layer}' may not include '{name}'")
-                bad += 1
-            for prefix, owner in OWNERS.items():
-                if name.startswith(prefix) and layer != owner:
-                    print(f"{where}: only layer '{owner}' may include '{name}'")
-                    bad += 1
-    for path in sorted((ROOT / "cli").rglob("*.[ch]")):
-        for n, kind, name in includes(path):
-            if kind == '"' and not name.startswith(("kopt/", "cli/")):
-                print(f"{path.relative_to(ROOT)}:{n}: cli may not include '{name}'")
-                bad += 1
-    return 1 if bad else 0
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
+    found = list(faults(root))
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
