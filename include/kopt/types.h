@@ -62,7 +62,8 @@ typedef struct kopt_result {
     double power_w;   /* mean while it was timed where the device counts energy, else of the
                          moment after; NaN = not known, as are the next three. Sensors are read
                          once a second at most, and for each configuration in the final race */
-    double energy_j;  /* of one launch, from the device's counter over at least 0.1 s of them */
+    double energy_j; /* of one launch, from the device's counter: over a second of them or more,
+                        in a race back to back between two of its steps 0.15 s apart or more */
     double sm_mhz;
     double temp_c;
     int64_t wall_us; /* when it ended; microseconds since 1970, UTC; 0 = not known */

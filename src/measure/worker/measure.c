@@ -282,7 +282,7 @@ static kopt_status time_it(struct kp_runner *r, struct kp_candidate *c, const st
     unsigned refused = 0;
     unsigned launches = 0;
     struct kp_sense sense;
-    kp_sense_begin(r, &sense, est * p->min_samples, false);
+    kp_sense_begin(r, &sense, est * p->min_samples);
     while (refused < 3) {
         double batch[BATCH_MAX];
         unsigned n = batch_size(p, o, est);

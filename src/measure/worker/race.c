@@ -14,7 +14,9 @@
 #include <string.h>
 
 enum { REPEAT_MAX = 1000 };
-static const int64_t repeat_wall_ns = 2000000000; /* for one racer's energy */
+static const double repeat_ns = 2e7; /* of launches between two readings */
+static const double span_ns = 1.5e8; /* between the steps of the counter, at least */
+static const int64_t repeat_wall_ns = 2000000000; /* for one racer's energy, at most */
 
 struct racer {
     bool bad;
@@ -126,33 +128,68 @@ static kopt_status all_rounds(struct race *x, unsigned wanted, kopt_error *err)
     return st;
 }
 
-/* Launches back to back until the counter of energy has something to say. */
-static kopt_status energy_of(struct race *x, unsigned s, kopt_error *err)
+/* What has happened up to a moment. */
+struct meter {
+    double joules; /* the device's counter */
+    double busy_ns;
+    int64_t wall_ns;
+    unsigned n; /* launches */
+};
+
+static kopt_status repeat(struct race *x, unsigned s, double est, struct meter *m,
+                          kopt_error *err)
 {
     double times[REPEAT_MAX];
-    double est = x->times[(size_t)(x->rounds - 1) * x->n + s];
-    double busy = 0;
-    unsigned done = 0;
-    struct kp_sense sense;
-    kopt_status st = KOPT_OK;
-    kp_sense_begin(x->r, &sense, KP_ENERGY_NS, true);
-    bool counted = isfinite(sense.before.energy_j) && kp_time_sane(est);
-    while (st == KOPT_OK && counted && busy < KP_ENERGY_NS) {
-        double want = ceil((KP_ENERGY_NS - busy) / est);
-        double most = fmax(1, fmin(REPEAT_MAX, x->p.batch_ns / est));
-        unsigned n = (unsigned)fmax(1, fmin(want, most));
-        st = go_on(x, "timing", err);
-        if (st == KOPT_OK)
-            st = kp_candidate_repeat(x->r, &x->r->slots[s], n, times, err);
-        for (unsigned i = 0; i < n && st == KOPT_OK; i++)
-            busy += kp_time_sane(times[i]) ? times[i] : 0;
-        done += n;
-        if (kp_clock_ns() - sense.begun_ns > repeat_wall_ns)
-            break;
-    }
+    double most = fmin(REPEAT_MAX, fmin(repeat_ns, x->p.batch_ns) / est);
+    unsigned n = most > 1 ? (unsigned)most : 1;
+    kopt_status st = go_on(x, "timing", err);
     if (st == KOPT_OK)
-        kp_sense_end(x->r, &sense, busy, done, &x->racers[s].sensed);
+        st = kp_candidate_repeat(x->r, &x->r->slots[s], n, times, err);
+    for (unsigned i = 0; i < n && st == KOPT_OK; i++)
+        m->busy_ns += kp_time_sane(times[i]) ? times[i] : 0;
+    m->n += n;
+    m->wall_ns = kp_clock_ns();
     return st;
+}
+
+/* Launches back to back, from one step of the counter of energy to another: a difference
+ * between any two moments would be wrong by up to a step at each end. Nothing is read in
+ * between, since that takes time in which the device stands still. */
+static kopt_status energy_of(struct race *x, unsigned s, kopt_error *err)
+{
+    double est = x->times[(size_t)(x->rounds - 1) * x->n + s];
+    struct kp_sensors now;
+    struct kp_sensed *out = &x->racers[s].sensed;
+    struct meter m = {.wall_ns = kp_clock_ns()};
+    struct meter from = {0};
+    int64_t begun = m.wall_ns;
+    kp_sense_read(x->r, &now);
+    double seen = now.energy_j;
+    bool counted = isfinite(seen) && kp_time_sane(est);
+    for (int steps = 0; counted && steps < 2 && m.wall_ns - begun < repeat_wall_ns;) {
+        kopt_status st = repeat(x, s, est, &m, err);
+        if (st != KOPT_OK)
+            return st;
+        if (steps == 1 && m.busy_ns - from.busy_ns < span_ns)
+            continue;
+        kp_sense_read(x->r, &now);
+        bool fresh = steps == 1 && seen == from.joules; /* the first reading after the span */
+        bool stepped = now.energy_j > seen && !fresh;
+        seen = m.joules = now.energy_j;
+        if (stepped && ++steps == 1)
+            from = m;
+        if (steps == 2) {
+            double passed_ns =
+                fmax((double)(m.wall_ns - from.wall_ns), m.busy_ns - from.busy_ns);
+            out->energy_j = (m.joules - from.joules) / (m.n - from.n);
+            out->power_w = (m.joules - from.joules) / (passed_ns / 1e9);
+        }
+    }
+    if (isnan(out->power_w))
+        out->power_w = now.power_w;
+    out->sm_mhz = now.sm_mhz;
+    out->temp_c = now.temp_c;
+    return KOPT_OK;
 }
 
 static kopt_status run(struct race *x, unsigned wanted, kopt_error *err)

@@ -9,7 +9,7 @@ static const int64_t pause_ns = 1000000000;
 
 const struct kp_sensed kp_sensed_nothing = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
 
-static void ask(struct kp_runner *r, struct kp_sensors *out)
+void kp_sense_read(struct kp_runner *r, struct kp_sensors *out)
 {
     int64_t begun = kp_clock_ns();
     kp_device_sensors(r->dev, out);
@@ -17,14 +17,13 @@ static void ask(struct kp_runner *r, struct kp_sensors *out)
     r->sense_ns += r->sensed_ns - begun;
 }
 
-void kp_sense_begin(struct kp_runner *r, struct kp_sense *s, double expected_ns, bool always)
+void kp_sense_begin(struct kp_runner *r, struct kp_sense *s, double expected_ns)
 {
     int64_t now = kp_clock_ns();
     *s = (struct kp_sense){.before = {.energy_j = (double)NAN}};
-    s->always = always;
-    s->on = always || !r->sensed_ns || now - r->sensed_ns >= pause_ns;
+    s->on = !r->sensed_ns || now - r->sensed_ns >= pause_ns;
     if (s->on && expected_ns >= KP_ENERGY_NS)
-        ask(r, &s->before);
+        kp_sense_read(r, &s->before);
     s->begun_ns = kp_clock_ns();
 }
 
@@ -36,13 +35,12 @@ void kp_sense_end(struct kp_runner *r, const struct kp_sense *s, double busy_ns,
     *out = kp_sensed_nothing;
     if (!s->on)
         return;
-    ask(r, &after);
+    kp_sense_read(r, &after);
     out->power_w = after.power_w;
     out->sm_mhz = after.sm_mhz;
     out->temp_c = after.temp_c;
     double joules = after.energy_j - s->before.energy_j;
-    bool alone = s->always || busy_ns >= 0.9 * wall_ns;
-    if (!(joules >= 0) || busy_ns < KP_ENERGY_NS || n == 0 || !alone)
+    if (!(joules >= 0) || n == 0 || busy_ns < KP_ENERGY_NS || busy_ns < 0.9 * wall_ns)
         return;
     out->energy_j = joules / n;
     out->power_w = joules / (fmax(wall_ns, busy_ns) / 1e9);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Power, clocks and energy around timed launches. Layer: measure.
  *
- * Asking the management library may take a millisecond for each value. Measurements therefore
- * ask at most once a second, and twice then; the final race asks for each of its racers. */
+ * The counter of energy moves in steps: every 100 ms on an H200, where reading it takes 4 ms
+ * (all else 0.1 ms). Measurements therefore ask once a second at most; the final race asks for
+ * each of its racers. */
 #ifndef KP_MEASURE_SENSE_H
 #define KP_MEASURE_SENSE_H
 
 #include "measure/worker/runner.h"
 
-/* The counter of energy moves in steps some ten milliseconds apart: over less than this a
- * difference says nothing. */
-enum { KP_ENERGY_NS = 100000000 };
+/* Over less than this the difference of two readings says nothing. */
+enum { KP_ENERGY_NS = 1000000000 };
 
 struct kp_sense {
     bool on; /* it was begun */
-    bool always;
     int64_t begun_ns;
     struct kp_sensors before;
 };
@@ -28,12 +27,14 @@ struct kp_sensed {   /* NaN = not known */
 
 extern const struct kp_sensed kp_sensed_nothing;
 
-/* Before launches that are expected to take `expected_ns`. always: however short ago the last
- * time was, and whatever else the device does in between; else there is no energy unless the
- * kernel has the device nine tenths of the time (restoring and emptying caches takes its part).
- */
-void kp_sense_begin(struct kp_runner *r, struct kp_sense *s, double expected_ns, bool always);
-/* After `n` launches whose times add up to `busy_ns`. */
+void kp_sense_read(struct kp_runner *r, struct kp_sensors *out);
+
+/* Before launches that are expected to take `expected_ns`; reads nothing when the last time was
+ * less than a second ago. */
+void kp_sense_begin(struct kp_runner *r, struct kp_sense *s, double expected_ns);
+/* After `n` launches whose times add up to `busy_ns`. There is no energy when that is less than
+ * KP_ENERGY_NS, or less than nine tenths of the time that has passed: restoring buffers and
+ * emptying caches take energy, too. */
 void kp_sense_end(struct kp_runner *r, const struct kp_sense *s, double busy_ns, unsigned n,
                   struct kp_sensed *out);
 
