@@ -17,6 +17,7 @@
  * hits when it ends within those 5 %; the gap is how far its best is from the optimum. */
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "os/file.h"
 #include "search/search.h"
 #include "json/json.h"
 
@@ -281,6 +282,16 @@ static void close_record(struct record *r)
     kp_free(r->sorted);
 }
 
+static kopt_status parse_file(const char *path, struct kp_json **out, kopt_error *err)
+{
+    struct kp_buf text = KP_BUF_INIT(MAX_FILE);
+    kopt_status st = kp_file_read(path, &text, err);
+    if (st == KOPT_OK)
+        st = kp_json_parse((struct kp_str){kp_buf_text(&text), text.len}, path, out, err);
+    kp_buf_deinit(&text);
+    return st;
+}
+
 /* `spec`: "cache.json" or "cache.json=t1.json"; it is cut in two. */
 static kopt_status open_record(struct record *r, char *spec, kopt_error *err)
 {
@@ -290,9 +301,9 @@ static kopt_status open_record(struct record *r, char *spec, kopt_error *err)
         *t1++ = '\0';
     const char *slash = strrchr(spec, '/');
     r->name = slash ? slash + 1 : spec;
-    kopt_status st = kp_json_parse_file(spec, MAX_FILE, &r->cache, err);
+    kopt_status st = parse_file(spec, &r->cache, err);
     if (st == KOPT_OK && t1)
-        st = kp_json_parse_file(t1, MAX_FILE, &r->t1, err);
+        st = parse_file(t1, &r->t1, err);
     if (st == KOPT_OK)
         st = read_params(r, err);
     if (st == KOPT_OK)

@@ -50,36 +50,19 @@ void kp_json_quote(struct kp_str s, struct kp_buf *out)
     kp_buf_addc(out, '"');
 }
 
-struct writer {
-    struct kp_buf *out;
-    bool pretty;
-};
-
-static void new_line(const struct writer *w, int depth)
-{
-    if (!w->pretty)
-        return;
-    kp_buf_addc(w->out, '\n');
-    for (int i = 0; i < depth; i++)
-        kp_buf_adds(w->out, "  ");
-}
-
-static void write_value(const struct writer *w, json_t *j, int depth);
+static void write_value(json_t *j, int depth, struct kp_buf *out);
 
 /* NOLINTNEXTLINE(misc-no-recursion): see write_value() */
-static void write_array(const struct writer *w, json_t *j, int depth)
+static void write_array(json_t *j, int depth, struct kp_buf *out)
 {
     size_t n = json_array_size(j);
-    kp_buf_addc(w->out, '[');
+    kp_buf_addc(out, '[');
     for (size_t i = 0; i < n; i++) {
         if (i)
-            kp_buf_addc(w->out, ',');
-        new_line(w, depth + 1);
-        write_value(w, json_array_get(j, i), depth + 1);
+            kp_buf_addc(out, ',');
+        write_value(json_array_get(j, i), depth + 1, out);
     }
-    if (n)
-        new_line(w, depth);
-    kp_buf_addc(w->out, ']');
+    kp_buf_addc(out, ']');
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -88,82 +71,67 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): see write_value() */
-static void write_object(const struct writer *w, json_t *j, int depth)
+static void write_object(json_t *j, int depth, struct kp_buf *out)
 {
     size_t n = json_object_size(j);
     size_t i = 0;
     const char **keys = kp_calloc(n ? n : 1, sizeof(*keys));
     if (!keys) {
-        w->out->failed = KOPT_ENOMEM;
+        out->failed = KOPT_ENOMEM;
         return;
     }
     for (void *it = json_object_iter(j); it && i < n; it = json_object_iter_next(j, it))
         keys[i++] = json_object_iter_key(it);
     qsort(keys, n, sizeof(*keys), compare_keys);
-    kp_buf_addc(w->out, '{');
+    kp_buf_addc(out, '{');
     for (i = 0; i < n; i++) {
         if (i)
-            kp_buf_addc(w->out, ',');
-        new_line(w, depth + 1);
-        kp_json_quote(kp_str_from(keys[i]), w->out);
-        kp_buf_adds(w->out, w->pretty ? ": " : ":");
-        write_value(w, json_object_get(j, keys[i]), depth + 1);
+            kp_buf_addc(out, ',');
+        kp_json_quote(kp_str_from(keys[i]), out);
+        kp_buf_addc(out, ':');
+        write_value(json_object_get(j, keys[i]), depth + 1, out);
     }
-    if (n)
-        new_line(w, depth);
-    kp_buf_addc(w->out, '}');
+    kp_buf_addc(out, '}');
     kp_free(keys);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_JSON_DEPTH_MAX levels */
-static void write_value(const struct writer *w, json_t *j, int depth)
+static void write_value(json_t *j, int depth, struct kp_buf *out)
 {
     char text[KP_F64_TEXT];
-    if (depth > KP_JSON_DEPTH_MAX && w->out->failed == KOPT_OK)
-        w->out->failed = KOPT_ERANGE;
-    if (w->out->failed != KOPT_OK)
+    if (depth > KP_JSON_DEPTH_MAX && out->failed == KOPT_OK)
+        out->failed = KOPT_ERANGE;
+    if (out->failed != KOPT_OK)
         return;
     switch (json_typeof(j)) {
     case JSON_OBJECT:
-        write_object(w, j, depth);
+        write_object(j, depth, out);
         break;
     case JSON_ARRAY:
-        write_array(w, j, depth);
+        write_array(j, depth, out);
         break;
     case JSON_STRING:
-        kp_json_quote((struct kp_str){json_string_value(j), json_string_length(j)}, w->out);
+        kp_json_quote((struct kp_str){json_string_value(j), json_string_length(j)}, out);
         break;
     case JSON_INTEGER:
-        kp_buf_addf(w->out, "%" PRId64, (int64_t)json_integer_value(j));
+        kp_buf_addf(out, "%" PRId64, (int64_t)json_integer_value(j));
         break;
     case JSON_REAL:
-        kp_buf_add(w->out, text, kp_f64_to_text(json_real_value(j), text));
+        kp_buf_add(out, text, kp_f64_to_text(json_real_value(j), text));
         break;
     case JSON_TRUE:
-        kp_buf_adds(w->out, "true");
+        kp_buf_adds(out, "true");
         break;
     case JSON_FALSE:
-        kp_buf_adds(w->out, "false");
+        kp_buf_adds(out, "false");
         break;
     case JSON_NULL:
-        kp_buf_adds(w->out, "null");
+        kp_buf_adds(out, "null");
         break;
     }
 }
 
 void kp_json_dump(const struct kp_json *j, struct kp_buf *out)
 {
-    write_value(&(struct writer){out, false}, kp_json_plain(j), 0);
-}
-
-void kp_json_dump_pretty(const struct kp_json *j, struct kp_buf *out)
-{
-    write_value(&(struct writer){out, true}, kp_json_plain(j), 0);
-    kp_buf_addc(out, '\n');
-}
-
-void kp_json_line(const struct kp_json *j, struct kp_buf *out)
-{
-    kp_json_dump(j, out);
-    kp_buf_addc(out, '\n');
+    write_value(kp_json_plain(j), 0, out);
 }

@@ -2,7 +2,6 @@
 /* Members of an object with a required type. Layer: json. */
 #include "json/json.h"
 
-static const char want_bool[] = "boolean";
 static const char want_i64[] = "integer";
 static const char want_f64[] = "number";
 static const char want_str[] = "string";
@@ -14,14 +13,6 @@ static kopt_status wrong(const char *key, const char *want, const struct kp_json
         return kp_err(err, KOPT_EINPUT, "'%s' is missing (%s)", key, want);
     return kp_err(err, KOPT_EINPUT, "'%s': %s expected, found %s", key, want,
                   kp_json_type_name(kp_json_type(v)));
-}
-
-kopt_status kp_json_need_bool(const struct kp_json *j, const char *key, bool *out,
-                              kopt_error *err)
-{
-    const struct kp_json *v = kp_json_get(j, key);
-    *out = false;
-    return kp_json_as_bool(v, out) ? KOPT_OK : wrong(key, want_bool, v, err);
 }
 
 kopt_status kp_json_need_i64(const struct kp_json *j, const char *key, int64_t *out,
@@ -74,30 +65,6 @@ kopt_status kp_json_need_object(const struct kp_json *j, const char *key,
 static bool absent(const struct kp_json *v)
 {
     return !v || kp_json_type(v) == KP_JSON_NULL;
-}
-
-kopt_status kp_json_opt_bool(const struct kp_json *j, const char *key, bool otherwise,
-                             bool *out, kopt_error *err)
-{
-    const struct kp_json *v = kp_json_get(j, key);
-    *out = otherwise;
-    return absent(v) || kp_json_as_bool(v, out) ? KOPT_OK : wrong(key, want_bool, v, err);
-}
-
-kopt_status kp_json_opt_i64(const struct kp_json *j, const char *key, int64_t otherwise,
-                            int64_t *out, kopt_error *err)
-{
-    const struct kp_json *v = kp_json_get(j, key);
-    *out = otherwise;
-    return absent(v) || kp_json_as_i64(v, out) ? KOPT_OK : wrong(key, want_i64, v, err);
-}
-
-kopt_status kp_json_opt_f64(const struct kp_json *j, const char *key, double otherwise,
-                            double *out, kopt_error *err)
-{
-    const struct kp_json *v = kp_json_get(j, key);
-    *out = otherwise;
-    return absent(v) || kp_json_as_f64(v, out) ? KOPT_OK : wrong(key, want_f64, v, err);
 }
 
 kopt_status kp_json_opt_str(const struct kp_json *j, const char *key, const char *otherwise,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON values, text and JSON lines. Layer: json (the only user of Jansson).
+/* JSON values and text. Layer: json (the only user of Jansson).
  *
  * Values are reference-free trees with one owner. Integers are int64 and stay exact; numbers
  * with a point or exponent are double. Text is UTF-8. Values live on the C library's heap
@@ -37,10 +37,6 @@ enum { KP_JSON_DEPTH_MAX = 128 }; /* nesting of arrays and objects, read or writ
  * Owner: kp_json_free(). Errors: KOPT_EINPUT (line, column, excerpt), KOPT_ENOMEM. */
 kopt_status kp_json_parse(struct kp_str text, const char *name, struct kp_json **out,
                           kopt_error *err);
-/* The same from a file of at most `max_bytes`. Errors also: KOPT_EIO, KOPT_ERANGE (too large).
- */
-kopt_status kp_json_parse_file(const char *path, size_t max_bytes, struct kp_json **out,
-                               kopt_error *err);
 /* `j` may be NULL. */
 void kp_json_free(struct kp_json *j);
 
@@ -68,8 +64,6 @@ bool kp_json_as_f64(const struct kp_json *j, double *out);
 bool kp_json_as_str(const struct kp_json *j, struct kp_str *out);
 
 /* A member that must be there. Errors: KOPT_EINPUT ("'n': integer expected, found string"). */
-kopt_status kp_json_need_bool(const struct kp_json *j, const char *key, bool *out,
-                              kopt_error *err);
 kopt_status kp_json_need_i64(const struct kp_json *j, const char *key, int64_t *out,
                              kopt_error *err);
 kopt_status kp_json_need_f64(const struct kp_json *j, const char *key, double *out,
@@ -82,12 +76,6 @@ kopt_status kp_json_need_object(const struct kp_json *j, const char *key,
                                 const struct kp_json **out, kopt_error *err);
 
 /* A member that may be missing or null: *out is then `otherwise`. Another type is an error. */
-kopt_status kp_json_opt_bool(const struct kp_json *j, const char *key, bool otherwise,
-                             bool *out, kopt_error *err);
-kopt_status kp_json_opt_i64(const struct kp_json *j, const char *key, int64_t otherwise,
-                            int64_t *out, kopt_error *err);
-kopt_status kp_json_opt_f64(const struct kp_json *j, const char *key, double otherwise,
-                            double *out, kopt_error *err);
 kopt_status kp_json_opt_str(const struct kp_json *j, const char *key, const char *otherwise,
                             struct kp_str *out, kopt_error *err);
 
@@ -122,10 +110,6 @@ bool kp_json_set_str(struct kp_json *object, const char *key, const char *s); /*
  * value always gives the same bytes. A tree that is too deep sets out->failed to KOPT_ERANGE.
  */
 void kp_json_dump(const struct kp_json *j, struct kp_buf *out);
-/* With two spaces for each level and a newline at the end, for people. */
-void kp_json_dump_pretty(const struct kp_json *j, struct kp_buf *out);
-/* One record of a JSON-lines file: kp_json_dump() and a newline. */
-void kp_json_line(const struct kp_json *j, struct kp_buf *out);
 /* A string with quotes and escapes; bytes that are not UTF-8 become U+FFFD. */
 void kp_json_quote(struct kp_str s, struct kp_buf *out);
 bool kp_json_is_utf8(struct kp_str s);

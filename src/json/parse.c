@@ -82,38 +82,6 @@ kopt_status kp_json_parse(struct kp_str text, const char *name, struct kp_json *
     return KOPT_OK;
 }
 
-static kopt_status read_all(FILE *f, const char *path, struct kp_buf *out, kopt_error *err)
-{
-    char chunk[16384];
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
-        kp_buf_add(out, chunk, n);
-        if (out->failed == KOPT_ERANGE)
-            return kp_err(err, KOPT_ERANGE, "%s: larger than %zu bytes", path, out->max);
-        if (out->failed != KOPT_OK)
-            return kp_err_nomem(err);
-    }
-    if (ferror(f))
-        return kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-    return KOPT_OK;
-}
-
-kopt_status kp_json_parse_file(const char *path, size_t max_bytes, struct kp_json **out,
-                               kopt_error *err)
-{
-    struct kp_buf text = KP_BUF_INIT(max_bytes);
-    *out = NULL;
-    FILE *f = fopen(path, "rbe");
-    if (!f)
-        return kp_err(err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno));
-    kopt_status st = read_all(f, path, &text, err);
-    (void)fclose(f); /* only read from */
-    if (st == KOPT_OK)
-        st = kp_json_parse((struct kp_str){kp_buf_text(&text), text.len}, path, out, err);
-    kp_buf_deinit(&text);
-    return st;
-}
-
 void kp_json_free(struct kp_json *j)
 {
     json_decref(kp_json_plain(j));

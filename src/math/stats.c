@@ -102,16 +102,3 @@ struct kp_interval kp_ratio_interval(const double *a, const double *b, size_t n)
     kp_free(pairs);
     return r;
 }
-
-double kp_mean_finite(const double *x, size_t n)
-{
-    double sum = 0;
-    size_t m = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (isfinite(x[i])) {
-            sum += x[i];
-            m++;
-        }
-    }
-    return m ? sum / (double)m : (double)NAN;
-}

@@ -23,7 +23,4 @@ struct kp_interval kp_median_interval(double *x, size_t n);
  * left out; NaN in all three when none remains or memory is out. */
 struct kp_interval kp_ratio_interval(const double *a, const double *b, size_t n);
 
-/* Mean of finite values; NaN when there are none. */
-double kp_mean_finite(const double *x, size_t n);
-
 #endif

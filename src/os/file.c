@@ -153,12 +153,6 @@ bool kp_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-const char *kp_path_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 char *kp_path_dir(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -37,10 +37,9 @@ kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_erro
 
 bool kp_file_exists(const char *path);
 
-/* The folder part of `path` ("." when it has none), the name part, and folder/name (an absolute
- * `name` stays as it is). Results are the caller's (kp_free), NULL when out of memory. */
+/* The folder part of `path` ("." when it has none), and folder/name (an absolute `name` stays as
+ * it is). Results are the caller's (kp_free), NULL when out of memory. */
 char *kp_path_dir(const char *path);
-const char *kp_path_base(const char *path); /* borrowed */
 char *kp_path_join(const char *dir, const char *name);
 
 /* Make `path` and the folders above it. Errors: KOPT_EIO, KOPT_EFULL. */

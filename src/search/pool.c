@@ -3,8 +3,8 @@
  * to swap it to place `taken` and count on, so that the places from `taken` on hold what is
  * left, and a uniform place among them is a uniform draw, without a second try, until the last
  * rank. Only the places that differ from a[i] = i are kept: at most three entries for each rank
- * taken (take_place()). When no more is to be kept the array stands still, and the places from `taken` on are
- * visited in the order of a permutation that needs no memory. */
+ * taken (take_place()). When no more is to be kept the array stands still, and the places from
+ * `taken` on are visited in the order of a permutation that needs no memory. */
 #include "search/pool.h"
 
 #include "base/alloc.h"

@@ -115,7 +115,6 @@ static kopt_status prepare(struct kp_search *s, const struct kp_space *space,
                                     .varied = s->varied,
                                     .pool = s->pool,
                                     .rng = &s->rng,
-                                    .budget = o->budget,
                                     .window = o->window};
     for (size_t i = 0; i < n_params; i++) {
         if (kp_space_param(space, i)->n_values > 1)

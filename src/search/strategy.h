@@ -28,7 +28,6 @@ struct kp_search_env {
     size_t n_varied;
     struct kp_pool *pool; /* what is left; strategies look, only the common part takes */
     struct kp_rng *rng;
-    uint64_t budget; /* 0 = unknown */
     uint32_t window;
 };
 

@@ -114,13 +114,6 @@ kopt_status kp_expr_parse(struct kp_str text, const struct kp_scope *scope,
                           enum kp_dialect dialect, const struct kp_source_pos *where,
                           struct kp_arena *arena, const struct kp_expr **out, kopt_error *err);
 
-/* Parse the longest expression at the start of `text`; *used gets the bytes consumed (leading
- * space included). For lines that hold several expressions side by side. */
-kopt_status kp_expr_parse_prefix(struct kp_str text, const struct kp_scope *scope,
-                                 enum kp_dialect dialect, const struct kp_source_pos *where,
-                                 struct kp_arena *arena, const struct kp_expr **out,
-                                 size_t *used, kopt_error *err);
-
 /* Values by slot; known[slot] = 0 means "not yet known". */
 struct kp_env {
     const struct kp_value *values;
@@ -157,7 +150,7 @@ void kp_expr_slots(const struct kp_expr *e, void (*visit)(void *user, uint32_t s
 /* Parse and evaluate a list of values at once, as in `{16,32,64}`, `[2**i for i in
  * range(0,6)]`,
  * `[1] + list(range(2, 21, 2))`, `{1..10}`, `{"a","b"}`, `{true,false}`. `scope`/`env` give the
- * names usable inside (may be NULL). Values live in `arena`. *used as for parse_prefix.
+ * names usable inside (may be NULL). Values live in `arena`. *used: bytes read of the text.
  * Errors: KOPT_EINPUT (syntax, empty, more than 1,000,000 values, duplicates, mixed types other
  * than int with float). */
 kopt_status kp_list_parse(struct kp_str text, const struct kp_scope *scope,

@@ -602,13 +602,3 @@ kopt_status kp_expr_parse_some(const struct kp_parse_input *in, bool beside,
         *used = p.prev_end;
     return p.status;
 }
-
-/* NOLINTNEXTLINE(readability-function-size): its parameters are the contract in expr.h */
-kopt_status kp_expr_parse_prefix(struct kp_str text, const struct kp_scope *scope,
-                                 enum kp_dialect dialect, const struct kp_source_pos *where,
-                                 struct kp_arena *arena, const struct kp_expr **out,
-                                 size_t *used, kopt_error *err)
-{
-    struct kp_parse_input in = {text, scope, dialect, where, arena};
-    return kp_expr_parse_some(&in, true, out, used, err);
-}

@@ -2,7 +2,7 @@
 /* Any bytes as an expression, a run of expressions and a list. What is decided while some names
  * are unknown must stay as it is when they become known. The first byte picks the dialect. */
 #include "base/error.h"
-#include "space/expr.h"
+#include "space/expr_impl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -72,8 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         KP_CHECK(err.message[0] && err.line > 0 && err.column > 0);
     }
     for (struct kp_str rest = text; rest.len > 0;) {
-        if (kp_expr_parse_prefix(rest, &scope, dialect, NULL, &arena, &e, &used, &err) !=
-            KOPT_OK)
+        const struct kp_parse_input in = {rest, &scope, dialect, NULL, &arena};
+        if (kp_expr_parse_some(&in, true, &e, &used, &err) != KOPT_OK)
             break;
         KP_CHECK(used > 0 && used <= rest.len);
         rest = (struct kp_str){rest.ptr + used, rest.len - used};

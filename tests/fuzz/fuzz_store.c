@@ -107,6 +107,22 @@ static void open_as(const char *path, enum kp_store_mode mode)
     kp_store_close(st);
 }
 
+/* Taken into a store that is whole, which stays so. */
+static void import_from(const char *path)
+{
+    char to[4300];
+    kopt_error err;
+    struct kp_import_count n;
+    struct kp_store *st = NULL;
+    (void)snprintf(to, sizeof(to), "%s/to.db", dir);
+    KP_CHECK(kp_store_open(to, KP_STORE_WRITE, 100, &st, &err) == KOPT_OK);
+    kopt_status code = kp_store_import(st, path, &n, &err);
+    KP_CHECK(code == KOPT_OK || err.message[0]);
+    KP_CHECK(kp_store_check(st, &err) == KOPT_OK);
+    kp_store_close(st);
+    (void)unlink(to);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[4200];
@@ -121,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)fwrite(data, 1, size, f);
     (void)fclose(f);
     open_as(path, KP_STORE_READ);
+    import_from(path);
     open_as(path, KP_STORE_WRITE);
     static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
     for (int i = 0; i < 4; i++) {

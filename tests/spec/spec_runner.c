@@ -20,6 +20,7 @@
  * "--bless FILE" prints the file with the answers that the program gives. */
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "space/expr_impl.h"
 #include "space/kernel.h"
 #include "support/test.h"
 
@@ -194,8 +195,8 @@ static void ask_beside(struct spec *s, struct names *n)
         const struct kp_expr *e = NULL;
         size_t used = 0;
         struct kp_value v;
-        if (kp_expr_parse_prefix(rest, &n->scope, n->dialect, NULL, &arena, &e, &used, &err) !=
-            KOPT_OK) {
+        const struct kp_parse_input in = {rest, &n->scope, n->dialect, NULL, &arena};
+        if (kp_expr_parse_some(&in, true, &e, &used, &err) != KOPT_OK) {
             say_error(&s->got, &err);
             break;
         }
