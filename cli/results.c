@@ -82,6 +82,12 @@ void cli_json_result_at(struct cli_json *j, const char *key, const kopt_result *
     cli_json_close(j, '}');
 }
 
+const char *cli_outcome_meaning(kopt_outcome o, bool compared)
+{
+    return o == KOPT_OUT_OK && !compared ? "ran; its results were not compared with anything"
+                                         : kopt_outcome_text(o);
+}
+
 enum cli_style cli_outcome_style(kopt_outcome o)
 {
     if (o == KOPT_OUT_OK)

@@ -21,6 +21,9 @@ void cli_json_result(struct cli_json *j, const kopt_result *r, bool all);
 /* It as the member `key`; null where there is none: NULL, or no configuration. */
 void cli_json_result_at(struct cli_json *j, const char *key, const kopt_result *r);
 
+/* One line on what it means; of what is ok, whether its outputs were compared. */
+const char *cli_outcome_meaning(kopt_outcome o, bool compared);
+
 /* "ok" in green, failures in red. */
 enum cli_style cli_outcome_style(kopt_outcome o);
 

@@ -369,7 +369,8 @@ const struct cli_command cli_cmd_store_best = {
     .summary = "show the best configuration of a kernel and problem",
     .args = "SUBJECT | KERNEL [NAME=VALUE..]",
     .about =
-        "The winner of the newest final race where there was one, else the smallest median. "
+        "The winner of the newest final race where there was one, or what was measured after it "
+        "and is clearly faster; else the smallest median. "
         "For a problem that was never measured it gives the best of the nearest one, with a "
         "stated confidence, as kopt_select() does in a program.",
     .opts = common_opts,

@@ -393,7 +393,7 @@ static void print_result(struct cli *c, const struct cli_rows *rows, const kopt_
     line(t, "configuration", "%s", words);
     cli_cell(t, CLI_DIM, "outcome");
     cli_cell(t, cli_outcome_style(r->outcome), "%s: %s", kopt_outcome_name(r->outcome),
-             kopt_outcome_text(r->outcome));
+             cli_outcome_meaning(r->outcome, !isnan(r->max_error)));
     if (r->message[0])
         line(t, "message", "%s", r->message);
     time_lines(c, t, r);

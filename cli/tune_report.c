@@ -113,10 +113,9 @@ static void print_outcomes(struct cli_tune_view *v, const kopt_tune_report *r)
                  kopt_outcome_name((kopt_outcome)o));
         cli_cell(t, CLI_PLAIN, "%s", cli_count((double)n, text));
         bool example = v->messages[o][0] != '\0';
-        const char *meaning = o == KOPT_OUT_OK && !r->checked
-                                  ? "ran; its results were not compared with anything"
-                                  : kopt_outcome_text((kopt_outcome)o);
-        cli_cell(t, CLI_PLAIN, "%s", example ? v->messages[o] : meaning);
+        cli_cell(t, CLI_PLAIN, "%s",
+                 example ? v->messages[o]
+                         : cli_outcome_meaning((kopt_outcome)o, r->checked != 0));
         if (example && v->configs[o][0]) {
             char *words = cli_config_spaced(v->configs[o]);
             cli_table_note(t, 2, CLI_DIM, "with %s", words);

@@ -50,8 +50,9 @@ typedef struct kopt_run {
 } kopt_run;
 
 /* Open an existing store for reading, or (write 1) for import, made when it is not there.
- * Errors: KOPT_ENOTFOUND, KOPT_EIO, KOPT_ECORRUPT, KOPT_EBUSY, KOPT_EFULL, KOPT_ENOMEM; the
- * same from all below. Owner: kopt_store_close(). */
+ * Errors: KOPT_ENOTFOUND, KOPT_EIO, KOPT_ECORRUPT, KOPT_EBUSY (locked for 5 s), KOPT_EFULL (of
+ * a limit on file sizes: in a process that ignores SIGXFSZ), KOPT_ENOMEM; the same from all
+ * below. Owner: kopt_store_close(). */
 KOPT_API KOPT_MUST_USE kopt_status kopt_store_open(const char *path, int write,
                                                    kopt_store **out, kopt_error *err);
 KOPT_API void kopt_store_close(kopt_store *s);

@@ -239,7 +239,8 @@ static bool take_result(void *user, const kopt_result *r, int64_t subject, int64
     m->pending.added += !found && !bad;
     m->pending.present += found;
     m->pending.bad += bad;
-    if (++m->in_batch >= BATCH)
+    /* The rows of a race stand together: they come in together. */
+    if (++m->in_batch >= (r->race ? 2 * BATCH : BATCH))
         m->st = batch_end(m, true, m->err);
     return m->st == KOPT_OK;
 }

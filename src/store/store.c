@@ -3,6 +3,7 @@
 #include "store/store.h"
 
 #include "base/buf.h"
+#include "base/str.h"
 #include "os/clock.h"
 #include "store/ops.h"
 
@@ -15,53 +16,20 @@ enum {
     CONFIG_BYTES_MAX = 1 << 16, /* a configuration */
     MESSAGE_BYTES_MAX = 4096,
     LOG_BYTES_MAX = 16 << 10,
-    TIMES_MAX = 1 << 20 /* samples of one result */
+    TIMES_MAX = 1 << 20, /* samples of one result */
+    UTF8_BYTES_MAX = 4   /* of one character */
 };
 
 /* --- texts ---------------------------------------------------------------------------------
  */
 
-/* Length of the UTF-8 sequence at `s`, 0 when there is none (RFC 3629: shortest form, no
- * surrogates, at most U+10FFFF). A NUL ends the text, so it never stands inside a sequence. */
-static size_t utf8_len(const unsigned char *s)
-{
-    unsigned char lo = 0x80;
-    unsigned char hi = 0xBF;
-    size_t n;
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xC2 && s[0] <= 0xDF)
-        n = 2;
-    else if (s[0] >= 0xE0 && s[0] <= 0xEF)
-        n = 3;
-    else if (s[0] >= 0xF0 && s[0] <= 0xF4)
-        n = 4;
-    else
-        return 0;
-    if (s[0] == 0xE0)
-        lo = 0xA0;
-    else if (s[0] == 0xED)
-        hi = 0x9F;
-    else if (s[0] == 0xF0)
-        lo = 0x90;
-    else if (s[0] == 0xF4)
-        hi = 0x8F;
-    if (s[1] < lo || s[1] > hi)
-        return 0;
-    for (size_t i = 2; i < n; i++) {
-        if (s[i] < 0x80 || s[i] > 0xBF)
-            return 0;
-    }
-    return n;
-}
-
 /* Compilers and crashed processes write what they like: bytes that are no UTF-8 become U+FFFD,
  * and what is longer than out->max is cut between characters. */
 static void clean_text(const char *text, struct kp_buf *out)
 {
-    const unsigned char *s = (const unsigned char *)(text ? text : "");
+    const char *s = text ? text : "";
     while (*s) {
-        size_t n = utf8_len(s);
+        size_t n = kp_utf8_len(s, strnlen(s, UTF8_BYTES_MAX));
         const void *from = n ? (const void *)s : (const void *)"\xEF\xBF\xBD";
         size_t add = n ? n : 3;
         if (add > out->max - out->len)

@@ -129,9 +129,10 @@ struct kp_result_filter {
 kopt_status kp_store_results(struct kp_store *st, const struct kp_result_filter *f,
                              kp_result_visit visit, void *user, kopt_error *err);
 
-/* The best configuration of a subject: the winner of its newest race where there is one, or what
- * was measured after that race and is faster by more than both intervals; else the smallest
- * median. Never one whose newest completed result is not ok. Errors also: KOPT_ENOTFOUND. */
+/* The best configuration of a subject: the winner of its newest race where there is one, or
+ * what was measured after that race and is faster by more than both intervals; else the
+ * smallest median. Never one whose newest completed result is not ok. Errors also:
+ * KOPT_ENOTFOUND. */
 kopt_status kp_store_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
                           void *user, kopt_error *err);
 
