@@ -273,7 +273,12 @@ int main(int argc, char **argv)
     const kopt_device_visitor look = {.found = on_device, .missing = on_missing};
     kopt_error err;
     int failed = 0;
+    const char *build = getenv("KOPT_BUILD_DIR");
+    char libexec[4096];
     F = device_flavour();
+    (void)snprintf(libexec, sizeof(libexec), "%s/libexec/kopt", build ? build : ".");
+    if (build && setenv("KOPT_LIBEXEC", libexec, 1) != 0)
+        return 1;
     if (kopt_devices(&look, &err) != KOPT_OK) {
         (void)fprintf(stderr, "%s\n", err.message);
         return 1;

@@ -41,7 +41,7 @@ __kernel void twice(__global const float *a, __global float *b, __global uint *s
     if (i >= N)
         return;
     float right = 2 * a[i] + 1;
-#if MODE == 0 || MODE == 15 /* slow */
+#if MODE == 0 || MODE >= 15 && MODE <= 16 /* slow */
     volatile float slow = right;
     for (int k = 0; k < 100; k++)
         slow = slow + 0.0f;
@@ -49,6 +49,9 @@ __kernel void twice(__global const float *a, __global float *b, __global uint *s
 #if MODE == 15 /* and talks */
     if (i == 0)
         printf("{\"is\": \"result\", \"id\": 1}\n");
+#elif MODE == 16 /* and writes just past the end */
+    if (i == N - 1)
+        b[N + seen[0]] = right;
 #endif
 #elif MODE == 2 /* does not compile */
     b[i] = no_such_thing;
@@ -85,10 +88,6 @@ __kernel void twice(__global const float *a, __global float *b, __global uint *s
 #elif MODE == 14 /* writes over its input */
     b[i] = right;
     ((__global float *)a)[i] = 1000;
-#elif MODE == 16 /* writes just past the end */
-    b[i] = right;
-    if (i == N - 1)
-        b[N + seen[0]] = right;
 #elif MODE == 17 /* 64 MiB of stack */
     volatile float deep[16 << 20];
     for (int k = 0; k < (16 << 20); k += 512)

@@ -39,7 +39,7 @@ extern "C" __global__ void twice(const float *a, float *b, unsigned *seen, int N
     if (i >= N)
         return;
     float right = 2 * a[i] + 1;
-#if MODE == 0 || MODE == 15 /* slow */
+#if MODE == 0 || MODE >= 15 && MODE <= 16 /* slow */
     volatile float slow = right;
     for (int k = 0; k < 2000; k++)
         slow = slow + 0.0f;
@@ -47,6 +47,9 @@ extern "C" __global__ void twice(const float *a, float *b, unsigned *seen, int N
 #if MODE == 15 /* and talks */
     if (i == 0)
         printf("{\"is\": \"result\", \"id\": 1}\n");
+#elif MODE == 16 /* and writes just past the end */
+    if (i == N - 1)
+        b[N + seen[0]] = right;
 #endif
 #elif MODE == 2 /* does not compile */
     b[i] = no_such_thing;
@@ -87,10 +90,6 @@ extern "C" __global__ void twice(const float *a, float *b, unsigned *seen, int N
 #elif MODE == 14 /* writes over its input */
     b[i] = right;
     ((float *)a)[i] = 1000;
-#elif MODE == 16 /* writes just past the end */
-    b[i] = right;
-    if (i == N - 1)
-        b[N + seen[0]] = right;
 #elif MODE == 17 /* a vector where none may be */
     b[i] = right;
     *(volatile double *)(b + 1 + seen[0]) = right;
