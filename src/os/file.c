@@ -107,37 +107,6 @@ static bool write_all(int fd, const char *p, size_t n)
     return true;
 }
 
-kopt_status kp_file_write(const char *path, const void *bytes, size_t n, kopt_error *err)
-{
-    kopt_status st = KOPT_OK;
-    int fd = -1;
-    struct kp_buf temp = KP_BUF_INIT(8192);
-    kp_buf_addf(&temp, "%s.tmp-%ld", path, (long)getpid());
-    if (temp.failed != KOPT_OK) {
-        st = kp_buf_status(&temp, err);
-        goto done;
-    }
-    const char *name = kp_buf_text(&temp);
-    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        st = io_error(err, "create", path);
-        goto done;
-    }
-    bool ok = write_all(fd, bytes, n) && fsync(fd) == 0;
-    if (!ok) {
-        st = io_error(err, "write", path);
-    } else if (rename(name, path) != 0) {
-        st = io_error(err, "write", path);
-    }
-    if (st != KOPT_OK)
-        (void)unlink(name);
-done:
-    if (fd >= 0)
-        (void)close(fd);
-    kp_buf_deinit(&temp);
-    return st;
-}
-
 kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_error *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -171,27 +140,6 @@ char *kp_path_join(const char *dir, const char *name)
     if (path)
         (void)sprintf(path, "%s%s%s", dir, slash ? "" : "/", name);
     return path;
-}
-
-kopt_status kp_dir_make(const char *path, kopt_error *err)
-{
-    char *copy = kp_strdup(path);
-    if (!copy)
-        return kp_err_nomem(err);
-    kopt_status st = KOPT_OK;
-    for (char *p = copy + 1; st == KOPT_OK; p++) {
-        if (*p != '/' && *p != 0)
-            continue;
-        char c = *p;
-        *p = 0;
-        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
-            st = io_error(err, "create folder", copy);
-        *p = c;
-        if (c == 0)
-            break;
-    }
-    kp_free(copy);
-    return st;
 }
 
 kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err)

@@ -28,22 +28,16 @@ struct kp_file_id {
 /* True for a plain file that can be read. */
 bool kp_file_identify(const char *path, struct kp_file_id *out);
 
-/* Write to a temporary name beside it, sync, rename: readers see the old or the new content.
- * Errors: KOPT_EIO, KOPT_EFULL. */
-kopt_status kp_file_write(const char *path, const void *bytes, size_t n, kopt_error *err);
-
-/* Write in place, without sync: for files that do not outlive the session. */
+/* Write in place, without sync: for files that do not outlive the session. Errors: KOPT_EIO,
+ * KOPT_EFULL. */
 kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_error *err);
 
 bool kp_file_exists(const char *path);
 
-/* The folder part of `path` ("." when it has none), and folder/name (an absolute `name` stays as
- * it is). Results are the caller's (kp_free), NULL when out of memory. */
+/* The folder part of `path` ("." when it has none), and folder/name (an absolute `name` stays
+ * as it is). Results are the caller's (kp_free), NULL when out of memory. */
 char *kp_path_dir(const char *path);
 char *kp_path_join(const char *dir, const char *name);
-
-/* Make `path` and the folders above it. Errors: KOPT_EIO, KOPT_EFULL. */
-kopt_status kp_dir_make(const char *path, kopt_error *err);
 
 /* A new private folder under $TMPDIR or /tmp; *out is the caller's. */
 kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err);

@@ -19,6 +19,14 @@ struct kp_bounds {
     double hi;
 };
 
+static inline bool kp_bounds_has_zero(struct kp_bounds b)
+{
+    return b.lo <= 0 && b.hi >= 0;
+}
+
+/* Beyond this a result may not fit into an int64 (2^63). */
+#define KP_INT_LIMIT 0x1p62
+
 struct kp_term {
     struct kp_expr e; /* first: the arguments of e are terms as well */
     struct kp_varset vars;

@@ -28,11 +28,6 @@ static struct kp_bounds hull(struct kp_bounds a, struct kp_bounds b)
     return (struct kp_bounds){fmin(a.lo, b.lo), fmax(a.hi, b.hi)};
 }
 
-static bool has_zero(struct kp_bounds b)
-{
-    return b.lo <= 0 && b.hi >= 0;
-}
-
 struct kp_bounds kp_bounds_value(struct kp_value v)
 {
     double d = 0;
@@ -94,7 +89,7 @@ static struct kp_bounds rounded(struct kp_bounds q, double (*f)(double), bool wh
 static struct kp_bounds divided(const struct kp_expr *e, struct kp_bounds a, struct kp_bounds b,
                                 unsigned char types)
 {
-    if (has_zero(b))
+    if (kp_bounds_has_zero(b))
         return anything;
     struct kp_bounds q = corners(quotient, a, b);
     bool whole = types == KP_TYPES_INT;
@@ -199,7 +194,7 @@ static struct kp_bounds extremum(const struct kp_expr *e, const struct kp_bounds
 static struct kp_bounds absolute(struct kp_bounds a)
 {
     double hi = fmax(fabs(a.lo), fabs(a.hi));
-    return (struct kp_bounds){has_zero(a) ? 0 : fmin(fabs(a.lo), fabs(a.hi)), hi};
+    return (struct kp_bounds){kp_bounds_has_zero(a) ? 0 : fmin(fabs(a.lo), fabs(a.hi)), hi};
 }
 
 static struct kp_bounds logarithm(struct kp_bounds a, unsigned char types)
@@ -311,7 +306,7 @@ static int sign_of(struct kp_bounds b)
  * divisor is positive, and falls with a positive divisor where the dividend is not negative. */
 static int quotient_direction(const struct kp_bounds *args, size_t i)
 {
-    if (has_zero(args[1]))
+    if (kp_bounds_has_zero(args[1]))
         return 0;
     return i == 0 ? sign_of(args[1]) : -sign_of(args[0]);
 }

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-static const double int_limit = 0x1p62;
-
 static double magnitude(const struct kp_term *t)
 {
     return fmax(fabs(t->bounds.lo), fabs(t->bounds.hi));
@@ -50,9 +48,9 @@ static double product_limit(const struct kp_term *t)
 
 enum kp_chain kp_term_chain(const struct kp_term *t)
 {
-    if (is_sum(t) && sum_limit(t) < int_limit)
+    if (is_sum(t) && sum_limit(t) < KP_INT_LIMIT)
         return KP_CHAIN_SUM;
-    if (is_product(t) && product_limit(t) < int_limit)
+    if (is_product(t) && product_limit(t) < KP_INT_LIMIT)
         return KP_CHAIN_PRODUCT;
     return is_extremum(t) ? KP_CHAIN_EXTREMUM : KP_CHAIN_NONE;
 }

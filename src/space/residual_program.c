@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double int_limit = 0x1p62;
 enum { SEARCH_BACK = 256 }; /* nodes looked through for an equal one */
 
 struct kp_cell kp_cell_from(struct kp_value v)
@@ -212,7 +211,7 @@ static bool may_reduce(const struct kp_program *p, const struct operands *o, dou
 {
     for (size_t i = 0; i < o->n; i++) {
         struct kp_bounds b = p->nodes[o->items[i].node].bounds;
-        if (!(m * fmax(1, fmax(fabs(b.lo), fabs(b.hi))) < int_limit))
+        if (!(m * fmax(1, fmax(fabs(b.lo), fabs(b.hi))) < KP_INT_LIMIT))
             return false;
     }
     return true;

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Beyond this a result may not fit into an int64 (2^63), or a float may become infinite. */
-static const double int_limit = 0x1p62;
+/* Beyond this a float may become infinite. */
 static const double float_limit = 1e300;
 
 static double magnitude(struct kp_bounds b)
@@ -16,11 +15,6 @@ static double magnitude(struct kp_bounds b)
 static bool is_positive(struct kp_bounds b)
 {
     return b.lo > 0;
-}
-
-static bool has_zero(struct kp_bounds b)
-{
-    return b.lo <= 0 && b.hi >= 0;
 }
 
 static bool all_strings(const struct kp_term *t, size_t first)
@@ -149,7 +143,7 @@ static bool operation_may_fail(const struct kp_term *t)
     case KP_OP_TRUEDIV:
     case KP_OP_FLOORDIV:
     case KP_OP_MOD:
-        return any_string(t) || has_zero(kp_term_arg(t, 1)->bounds);
+        return any_string(t) || kp_bounds_has_zero(kp_term_arg(t, 1)->bounds);
     case KP_OP_POW:
         return any_string(t) || kp_term_arg(t, 0)->bounds.lo < 0 ||
                kp_term_arg(t, 1)->bounds.lo < 0;
@@ -211,9 +205,9 @@ static void annotate(struct kp_term *t)
             two[i] = kp_term_arg(t, i)->bounds;
         t->bounds = kp_bounds_of(&t->e, two, t->types);
     }
-    double limit = t->types & KP_TYPES_FLOAT ? float_limit : int_limit;
+    double limit = t->types & KP_TYPES_FLOAT ? float_limit : KP_INT_LIMIT;
     if (t->types & KP_TYPES_INT)
-        limit = int_limit;
+        limit = KP_INT_LIMIT;
     if (is_arithmetic(t) && t->e.n_args && !(magnitude(t->bounds) < limit))
         t->may_fail = true;
 }

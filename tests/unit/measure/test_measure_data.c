@@ -216,7 +216,7 @@ static void files_must_have_the_right_size(void **state)
     (void)state;
     static const char lines[] = "#pragma kopt arg A i32[2] file(\"in.bin\")\n";
     size_t n;
-    assert_int_equal(kp_file_write("in.bin", "abcdefgh", 8, NULL), KOPT_OK);
+    assert_int_equal(kp_file_put("in.bin", "abcdefgh", 8, NULL), KOPT_OK);
     unsigned char *b = filled(lines, NULL, 1, &n);
     assert_int_equal(n, 8);
     assert_memory_equal(b, "abcdefgh", 8);
@@ -224,11 +224,11 @@ static void files_must_have_the_right_size(void **state)
     struct bound x;
     kopt_error err = {0};
     bind(&x, lines, NULL);
-    assert_int_equal(kp_file_write("in.bin", "abcdefg", 7, NULL), KOPT_OK);
+    assert_int_equal(kp_file_put("in.bin", "abcdefg", 7, NULL), KOPT_OK);
     assert_int_equal(kp_data_write(x.b, 0, 1, "a.bin", &err), KOPT_EINPUT);
     assert_non_null(strstr(err.message, "7 bytes"));
     assert_int_equal(err.line, LINE);
-    assert_int_equal(kp_file_write("in.bin", "abcdefghi", 9, NULL), KOPT_OK);
+    assert_int_equal(kp_file_put("in.bin", "abcdefghi", 9, NULL), KOPT_OK);
     assert_int_not_equal(kp_data_write(x.b, 0, 1, "a.bin", &err), KOPT_OK);
     assert_int_equal(unlink("in.bin"), 0);
     assert_int_equal(kp_data_write(x.b, 0, 1, "a.bin", &err), KOPT_EIO);

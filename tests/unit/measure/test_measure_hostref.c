@@ -3,6 +3,7 @@
 #include "measure/data.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "support/folder.h"
 #include "unit/measure/kernels.h"
 
 #include <unistd.h>
@@ -13,7 +14,7 @@ static const char twice[] =
 
 static void write_file(const char *path, const char *text)
 {
-    assert_int_equal(kp_file_write(path, text, strlen(text), NULL), KOPT_OK);
+    assert_int_equal(kp_file_put(path, text, strlen(text), NULL), KOPT_OK);
 }
 
 static kopt_status run(const char *c_source, int64_t timeout_ns, int wake_fd, kopt_error *err)
@@ -31,7 +32,7 @@ static kopt_status run(const char *c_source, int64_t timeout_ns, int wake_fd, ko
                                   .scratch = "scratch of its own",
                                   .timeout_ns = timeout_ns,
                                   .wake_fd = wake_fd};
-    assert_int_equal(kp_dir_make(h.scratch, NULL), KOPT_OK);
+    assert_true(make_folder(h.scratch));
     kopt_status st = kp_host_reference_run(&h, "want.bin", err);
     unbind(&x);
     return st;

@@ -6,6 +6,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "support/folder.h"
 #include "support/test.h"
 
 #include <dirent.h>
@@ -175,7 +176,7 @@ static void give_data(struct kp_lab *lab)
     float a[64];
     for (int i = 0; i < 64; i++)
         a[i] = (float)i;
-    assert_int_equal(kp_file_write("a.bin", a, sizeof(a), NULL), KOPT_OK);
+    assert_int_equal(kp_file_put("a.bin", a, sizeof(a), NULL), KOPT_OK);
     struct kp_lab_buffer b[] = {{.buffer = 0, .bytes = sizeof(a), .file = "a.bin"},
                                 {.buffer = 1, .bytes = sizeof(a)}};
     struct kp_lab_check c = {.buffer = 1, .file = "a.bin", .type = KP_NUM_F32};
@@ -771,14 +772,14 @@ static void only_folders_of_the_dead_are_swept(void **state)
     static const char *const names[] = {"tmp/kopt-2000000001-dead", "tmp/kopt-2000000002-live",
                                         "tmp/kopt-2000000003-bare", "tmp/kopt-own-words"};
     char lock[128];
-    assert_int_equal(kp_dir_make("tmp", NULL), KOPT_OK);
-    assert_int_equal(kp_dir_make("precious", NULL), KOPT_OK);
-    assert_int_equal(kp_file_write("precious/lock", "x", 1, NULL), KOPT_OK);
+    assert_true(make_folder("tmp"));
+    assert_true(make_folder("precious"));
+    assert_int_equal(kp_file_put("precious/lock", "x", 1, NULL), KOPT_OK);
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(kp_dir_make(names[i], NULL), KOPT_OK);
+        assert_true(make_folder(names[i]));
         (void)snprintf(lock, sizeof(lock), "%s/lock", names[i]);
         if (i != 2)
-            assert_int_equal(kp_file_write(lock, "", 0, NULL), KOPT_OK);
+            assert_int_equal(kp_file_put(lock, "", 0, NULL), KOPT_OK);
     }
     (void)unlink("tmp/kopt-2000000004-link");
     assert_int_equal(symlink("../precious", "tmp/kopt-2000000004-link"), 0);
