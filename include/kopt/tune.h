@@ -151,7 +151,8 @@ KOPT_API void kopt_tune_options_init(kopt_tune_options *o);
 KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_new(const kopt_tune_options *o, kopt_tuner **out,
                                                   kopt_error *err);
 /* Search to the end of the budget, then the final race; once. The report is borrowed from the
- * tuner. KOPT_OK also when interrupted by kopt_tuner_stop(); the report says so.
+ * tuner. Not in a program that ignores SIGCHLD or reaps all children: how workers ended is then
+ * not known. KOPT_OK also when interrupted by kopt_tuner_stop(); the report says so.
  * Errors: KOPT_EFAILED (nothing valid was found: the report has the counts and the first
  * failure; or a reference kernel crashed or hung), KOPT_EDEVICE (the device is gone),
  * KOPT_EIO/KOPT_EFULL/KOPT_EBUSY (the store; what was measured before is kept), KOPT_EUSAGE

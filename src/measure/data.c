@@ -136,12 +136,9 @@ static bool store_f64(enum kp_elem e, double v, unsigned char *out)
 
 static bool store_value(enum kp_elem e, struct kp_value v, unsigned char *out)
 {
-    double low = 0;
-    double high = 0;
     double f;
-    if (v.type == KP_INT && int_range(e, &low, &high)) {
-        if (e == KP_U64 ? v.as.i < 0
-                        : e != KP_I64 && ((double)v.as.i < low || (double)v.as.i > high))
+    if (v.type == KP_INT && !kp_elem_is_float(e)) {
+        if (!kp_elem_fits(e, v.as.i))
             return false;
         store_int(e, v.as.i, out);
         return true;

@@ -39,6 +39,33 @@ bool kp_elem_is_float(enum kp_elem e)
     return elements[e].is_float;
 }
 
+bool kp_elem_fits(enum kp_elem e, int64_t v)
+{
+    switch (e) {
+    case KP_I8:
+        return v >= INT8_MIN && v <= INT8_MAX;
+    case KP_U8:
+        return v >= 0 && v <= UINT8_MAX;
+    case KP_I16:
+        return v >= INT16_MIN && v <= INT16_MAX;
+    case KP_U16:
+        return v >= 0 && v <= UINT16_MAX;
+    case KP_I32:
+        return v >= INT32_MIN && v <= INT32_MAX;
+    case KP_U32:
+        return v >= 0 && v <= UINT32_MAX;
+    case KP_U64:
+        return v >= 0;
+    case KP_I64:
+    case KP_F16:
+    case KP_BF16:
+    case KP_F32:
+    case KP_F64:
+        break;
+    }
+    return true;
+}
+
 double kp_elem_tolerance(enum kp_elem e)
 {
     return elements[e].tolerance;

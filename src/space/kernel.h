@@ -34,6 +34,7 @@ enum kp_elem {
 size_t kp_elem_bytes(enum kp_elem e);
 const char *kp_elem_name(enum kp_elem e); /* "f32" */
 bool kp_elem_is_float(enum kp_elem e);
+bool kp_elem_fits(enum kp_elem e, int64_t v); /* into an integer type; true for the others */
 
 /* What a kernel may have, and everybody who handles its data reckons with. */
 enum { KP_ARGS_MAX = 256, KP_CHECKS_MAX = 64 };

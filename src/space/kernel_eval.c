@@ -205,33 +205,6 @@ kopt_status kp_bound_arg_count(const struct kp_bound *b, size_t arg, const uint3
     return st;
 }
 
-static bool fits(enum kp_elem e, int64_t v)
-{
-    switch (e) {
-    case KP_I8:
-        return v >= INT8_MIN && v <= INT8_MAX;
-    case KP_U8:
-        return v >= 0 && v <= UINT8_MAX;
-    case KP_I16:
-        return v >= INT16_MIN && v <= INT16_MAX;
-    case KP_U16:
-        return v >= 0 && v <= UINT16_MAX;
-    case KP_I32:
-        return v >= INT32_MIN && v <= INT32_MAX;
-    case KP_U32:
-        return v >= 0 && v <= UINT32_MAX;
-    case KP_U64:
-        return v >= 0;
-    case KP_I64:
-    case KP_F16:
-    case KP_BF16:
-    case KP_F32:
-    case KP_F64:
-        break;
-    }
-    return true;
-}
-
 /* The value as the argument's type takes it: KP_FLOAT for float types, else KP_INT. */
 static kopt_status convert(const struct place *p, enum kp_elem elem, struct kp_value *v)
 {
@@ -248,7 +221,8 @@ static kopt_status convert(const struct place *p, enum kp_elem elem, struct kp_v
         *v = kp_int((int64_t)f);
     if (v->type != KP_INT)
         return wrong(p, "not an integer");
-    return fits(elem, v->as.i) ? KOPT_OK : wrong(p, "does not fit into the argument's type");
+    return kp_elem_fits(elem, v->as.i) ? KOPT_OK
+                                       : wrong(p, "does not fit into the argument's type");
 }
 
 kopt_status kp_bound_arg_value(const struct kp_bound *b, size_t arg, const uint32_t *config,
