@@ -68,7 +68,7 @@ const char *cli_sign(const struct cli_term *t, enum cli_sign sign);
 
 /* Bytes of the UTF-8 character (RFC 3629) that `n` bytes begin with, and which it is; 0 when it
  * is none. */
-size_t cli_utf8(const char *s, size_t n, uint32_t *code);
+size_t cli_utf8(const char *text, size_t n, uint32_t *code);
 
 /* Columns that UTF-8 text takes: wide characters two, combining ones none, bytes that are not
  * UTF-8 one each. */
