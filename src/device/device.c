@@ -224,13 +224,6 @@ static kopt_status check_same_size(const struct kp_buffer *dst, const struct kp_
                   src->bytes);
 }
 
-kopt_status kp_buffer_copy(struct kp_device *d, struct kp_buffer *dst, struct kp_buffer *src,
-                           kopt_error *err)
-{
-    kopt_status st = check_same_size(dst, src, err);
-    return st != KOPT_OK || dst == src ? st : d->ops->copy(d, dst, src, err);
-}
-
 /* --- modules and launches ------------------------------------------------------------------
  */
 

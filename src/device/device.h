@@ -147,8 +147,6 @@ kopt_status kp_buffer_read(struct kp_device *d, struct kp_buffer *b, size_t at, 
                            size_t n, kopt_error *err);
 kopt_status kp_buffer_fill(struct kp_device *d, struct kp_buffer *b, uint8_t byte,
                            kopt_error *err);
-kopt_status kp_buffer_copy(struct kp_device *d, struct kp_buffer *dst, struct kp_buffer *src,
-                           kopt_error *err);
 
 /* What the compiler made of a kernel, -1 where the runtime does not say. */
 struct kp_module_info {

@@ -35,8 +35,6 @@ struct kp_runtime_ops {
                         size_t n, kopt_error *err);
     kopt_status (*fill)(struct kp_device *d, struct kp_buffer *b, uint8_t byte,
                         kopt_error *err);
-    kopt_status (*copy)(struct kp_device *d, struct kp_buffer *dst, struct kp_buffer *src,
-                        kopt_error *err);
     kopt_status (*module_load)(struct kp_device *d, const void *image, size_t bytes,
                                const char *entry, const struct kp_launch *launch,
                                struct kp_module **out, kopt_error *err);

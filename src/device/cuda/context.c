@@ -262,21 +262,6 @@ kopt_status kp_cuda_fill(struct kp_device *base, struct kp_buffer *buffer, uint8
     return kp_cuda_sync(d, "filling device memory", err);
 }
 
-kopt_status kp_cuda_copy(struct kp_device *base, struct kp_buffer *dst, struct kp_buffer *src,
-                         kopt_error *err)
-{
-    struct kp_cuda_device *d = (struct kp_cuda_device *)base;
-    kp_cu_pointer to = ((const struct kp_cuda_buffer *)dst)->at;
-    kp_cu_pointer from = ((const struct kp_cuda_buffer *)src)->at;
-    kopt_status st = kp_cuda_enter(d, err);
-    if (st != KOPT_OK)
-        return st;
-    kp_cu_result rc = d->drv->cuMemcpyDtoDAsync(to, from, dst->bytes, d->stream);
-    if (rc != KP_CUDA_SUCCESS)
-        return kp_cuda_fail(d, rc, "copying within the device", err);
-    return kp_cuda_sync(d, "copying within the device", err);
-}
-
 /* --- sensors --------------------------------------------------------------------------- */
 
 void kp_cuda_sensors(struct kp_device *base, struct kp_sensors *out)

@@ -101,8 +101,6 @@ kopt_status kp_cuda_read(struct kp_device *base, struct kp_buffer *buffer, size_
                          size_t n, kopt_error *err);
 kopt_status kp_cuda_fill(struct kp_device *base, struct kp_buffer *buffer, uint8_t byte,
                          kopt_error *err);
-kopt_status kp_cuda_copy(struct kp_device *base, struct kp_buffer *dst, struct kp_buffer *src,
-                         kopt_error *err);
 void kp_cuda_sensors(struct kp_device *base, struct kp_sensors *out);
 
 /* --- runtime.c ------------------------------------------------------------------------- */

@@ -188,7 +188,6 @@ const struct kp_runtime_ops *kp_cuda_ops(void)
                                               .write = kp_cuda_write,
                                               .read = kp_cuda_read,
                                               .fill = kp_cuda_fill,
-                                              .copy = kp_cuda_copy,
                                               .module_load = kp_cuda_module_load,
                                               .module_unload = kp_cuda_module_unload,
                                               .run = kp_cuda_run,

@@ -550,7 +550,6 @@ const struct kp_runtime_ops *kp_fake_ops(void)
         .write = fake_write,
         .read = fake_read,
         .fill = fake_fill,
-        .copy = fake_copy,
         .module_load = fake_module_load,
         .module_unload = fake_module_unload,
         .run = fake_run,

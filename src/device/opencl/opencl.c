@@ -196,16 +196,6 @@ static kopt_status cl_fill(struct kp_device *base, struct kp_buffer *b, uint8_t 
     return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "fill %zu bytes", b->bytes);
 }
 
-static kopt_status cl_copy(struct kp_device *base, struct kp_buffer *dst, struct kp_buffer *src,
-                           kopt_error *err)
-{
-    struct kp_cl_session *s = &((struct cl_device *)base)->s;
-    cl_int rc = enqueue_copy(s, dst, src);
-    if (rc == CL_SUCCESS)
-        rc = s->cl->clFinish(s->queue);
-    return rc == CL_SUCCESS ? KOPT_OK : kp_cl_fail(err, rc, "copy %zu bytes", dst->bytes);
-}
-
 /* NOLINTNEXTLINE(readability-function-size): the parameters of the table */
 static kopt_status cl_compare(struct kp_device *base, struct kp_buffer *got,
                               struct kp_buffer *want, enum kp_number type, double rtol,
@@ -435,7 +425,6 @@ const struct kp_runtime_ops *kp_opencl_ops(void)
         .write = cl_write,
         .read = cl_read,
         .fill = cl_fill,
-        .copy = cl_copy,
         .module_load = cl_module_load,
         .module_unload = cl_module_unload,
         .run = cl_run,
