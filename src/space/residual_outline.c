@@ -135,7 +135,8 @@ static bool outline(struct outlining *in, const struct kp_term *t, uint32_t cap_
     }
     if (chain == KP_CHAIN_SUM || chain == KP_CHAIN_PRODUCT)
         children.cap_log = cap_log;
-    if (t->e.op == KP_OP_MOD && t->e.args[1]->op == KP_OP_CONST && t->bounds.hi > 0)
+    if (t->e.op == KP_OP_MOD && t->e.args[1]->op == KP_OP_CONST && t->bounds.hi > 0 &&
+        t->bounds.hi < KP_INT_LIMIT) /* a remainder by 0 may be anything */
         children.cap_log = kp_log2_units((uint64_t)t->bounds.hi + 1);
     if (n.chain) {
         if (!kp_term_operands(t, chain, false, &v))
