@@ -362,7 +362,9 @@ kopt_status kp_cuda_compile(struct kp_compiler *base, const struct kp_compile_jo
                      .text = KP_BUF_INIT(SOURCE_MAX),
                      .raw_log = KP_BUF_INIT(LOG_MAX)};
     /* older ones are not known to pass options on to ptxas */
-    w.options.ask_resources = w.c->nvrtc.version[0] >= 12;
+    const int *version = w.c->nvrtc.version;
+    w.options.ask_resources = version[0] >= 12;
+    w.options.no_cache = version[0] > 12 || (version[0] == 12 && version[1] >= 9);
     struct kp_buf notes = KP_BUF_INIT(LOG_MAX);
     kp_nvrtc_result rc = KP_NVRTC_SUCCESS;
     if (!job->entry[0] || !is_plain(job->entry))

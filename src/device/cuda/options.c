@@ -264,6 +264,8 @@ kopt_status kp_cuda_options_build(const struct kp_compile_job *job, const char *
         if (includes[i])
             st = add(out, "--include-path", kp_str_from(includes[i]), err);
     }
+    if (st == KOPT_OK && out->no_cache)
+        st = add(out, "--no-cache", (struct kp_str){0}, err);
     /* Registers, stack and spills are taken from what ptxas tells; see compile_log.h. */
     if (st == KOPT_OK && (out->ask_resources || out->ptxas_verbose))
         st = add(out, "--ptxas-options", KP_STR("-v"), err);

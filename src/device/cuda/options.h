@@ -15,6 +15,7 @@ struct kp_cuda_options {
     size_t cap;
     bool ask_resources; /* set by the caller: add -v for ptxas as the last option */
     bool ptxas_verbose; /* the user asked for it */
+    bool no_cache;      /* set by the caller: NVRTC has one, and from it ptxas says nothing */
 };
 
 /* All options of a compile: the architecture ("sm_90", which the user may make "sm_90a"), C++17
