@@ -85,7 +85,8 @@ static void tune_example(const struct device_example *e, const char *store, stru
     assert_int_equal(session_find(s, s->report.first_text)->outcome, KOPT_OUT_OK);
     assert_true(s->report.checked);
     assert_true(isfinite(s->report.best.max_error)); /* something was compared */
-    assert_true(s->report.best.race);
+    /* the default, clearly the best, has nobody to race with */
+    assert_true(s->report.best.race || s->report.speedup == 1);
     assert_true(s->report.speedup > 0 && s->report.speedup_low <= s->report.speedup &&
                 s->report.speedup <= s->report.speedup_high);
     assert_true(s->report.n_metrics >= 1 && s->report.metrics[0].best > 0);
