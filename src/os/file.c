@@ -163,12 +163,14 @@ kopt_status kp_dir_temp(const char *prefix, char **out, kopt_error *err)
 }
 
 /* Links are removed, never followed: the folder may lie where others write, too. */
+/* NOLINTNEXTLINE(misc-no-recursion): `levels` at most */
 static void remove_level(const char *path, int levels)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && !d)
         (void)close(fd);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own */
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;

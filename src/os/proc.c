@@ -23,8 +23,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { SEND_TIMEOUT_S = 60, FREE_FD = 10 };
 
 /* --- starting --------------------------------------------------------------------------------
@@ -44,7 +42,7 @@ static _Noreturn void run_child(const struct child *c)
 {
     sigset_t none;
     (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* NOLINT(concurrency-mt-unsafe): one thread */
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's business */
     (void)setpgid(0, 0);
@@ -71,6 +69,7 @@ static _Noreturn void run_child(const struct child *c)
     if (ok) {
         /* execve promises not to change them */
         if (!c->o->cwd || chdir(c->o->cwd) == 0)
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
             (void)execve(c->o->path, (char *const *)(uintptr_t)c->o->argv, c->envp);
         e = errno;
     }
@@ -105,7 +104,7 @@ static char **merge_env(const char *const *add)
             all[k++] = environ[i];
     }
     for (size_t j = 0; j < n_add; j++)
-        all[k++] = (char *)(uintptr_t)add[j];
+        all[k++] = (char *)(uintptr_t)add[j]; /* NOLINT(performance-no-int-to-ptr): read only */
     return all;
 }
 
