@@ -242,17 +242,28 @@ static void add_use(struct kp_lab *lab, const struct kp_message *m)
     lab->use.sense_ns += kp_message_i64(m, "sense_ns", 0);
 }
 
-static void read_numbers(const struct kp_message *m, kopt_result *r)
+static double number_in(const struct kp_json *j, const char *key)
 {
-    const double none = (double)NAN;
-    r->registers = kp_message_i64(m, "registers", -1);
-    r->shared_bytes = kp_message_i64(m, "shared_bytes", -1);
-    r->local_bytes = kp_message_i64(m, "local_bytes", -1);
-    r->max_error = kp_message_f64(m, "max_error", none);
-    r->power_w = kp_message_f64(m, "power_w", none);
-    r->energy_j = kp_message_f64(m, "energy_j", none);
-    r->sm_mhz = kp_message_f64(m, "sm_mhz", none);
-    r->temp_c = kp_message_f64(m, "temp_c", none);
+    double v;
+    return kp_json_as_f64(kp_json_get(j, key), &v) ? v : (double)NAN;
+}
+
+static int64_t count_in(const struct kp_json *j, const char *key)
+{
+    int64_t v;
+    return kp_json_as_i64(kp_json_get(j, key), &v) ? v : -1;
+}
+
+static void read_numbers(const struct kp_json *j, kopt_result *r)
+{
+    r->registers = count_in(j, "registers");
+    r->shared_bytes = count_in(j, "shared_bytes");
+    r->local_bytes = count_in(j, "local_bytes");
+    r->max_error = number_in(j, "max_error");
+    r->power_w = number_in(j, "power_w");
+    r->energy_j = number_in(j, "energy_j");
+    r->sm_mhz = number_in(j, "sm_mhz");
+    r->temp_c = number_in(j, "temp_c");
 }
 
 static void read_result(struct kp_lab *lab, const struct job *job, const struct kp_message *m,
@@ -288,7 +299,7 @@ static void read_result(struct kp_lab *lab, const struct job *job, const struct 
     }
     r->compile_ns = job->compile_ns;
     r->device_ns = kp_message_f64(m, "device_ns", none);
-    read_numbers(m, r);
+    read_numbers(m->head, r);
     add_use(lab, m);
 }
 
@@ -536,16 +547,17 @@ static kopt_status refresh(struct kp_lab *lab, struct lane *l, kopt_error *err)
 static void read_racer(const struct kp_lab *lab, int64_t id, const struct kp_json *from,
                        struct kp_lab_racer *out)
 {
-    const struct kp_message m = {.head = (struct kp_json *)(uintptr_t)from};
     const struct job *job = kp_lab_job_find(lab, id);
+    struct kp_str why = {"", 0};
     bool bad = false;
     kopt_result *r = &out->result;
     (void)kp_json_as_bool(kp_json_get(from, "bad"), &bad);
-    (void)snprintf(out->message, sizeof(out->message), "%s", kp_message_str(&m, "message"));
+    (void)kp_json_as_str(kp_json_get(from, "message"), &why);
+    (void)snprintf(out->message, sizeof(out->message), "%.*s", KP_STR_FMT(why));
     *r = kp_result_unknown(bad ? KOPT_OUT_UNSTEADY : KOPT_OUT_OK, out->message);
     r->race = 1;
     r->compile_ns = job ? job->compile_ns : (double)NAN;
-    read_numbers(&m, r);
+    read_numbers(from, r);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): eight parameters, each of them plain */

@@ -221,7 +221,12 @@ static kopt_status launch_race(struct kp_session *s, struct race *r, kopt_error 
         ids[i] = r->racers[i].job;
     double *times = kp_calloc((size_t)ROUNDS * r->n, sizeof(*times));
     struct kp_lab_racer *got = kp_calloc(r->n, sizeof(*got));
-    kopt_status st = times && got ? begin_rows(s, r, rows, err) : kp_err_nomem(err);
+    if (!times || !got) {
+        kp_free(times);
+        kp_free(got);
+        return kp_err_nomem(err);
+    }
+    kopt_status st = begin_rows(s, r, rows, err);
     if (st == KOPT_OK)
         st = kp_lab_race(s->lab, ids, r->n, &p, &r->rounds, times, got, err);
     for (size_t i = 0; i < r->n && st == KOPT_OK; i++) {

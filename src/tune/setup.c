@@ -402,7 +402,11 @@ kopt_status kp_session_data(struct kp_session *s, kopt_error *err)
         return KOPT_OK;
     struct files f = {.args = kp_calloc(s->kernel->n_args + 1, sizeof(char *)),
                       .checks = kp_calloc(s->kernel->n_checks + 1, sizeof(char *))};
-    kopt_status st = f.args && f.checks ? enough_memory(s, err) : kp_err_nomem(err);
+    if (!f.args || !f.checks) {
+        files_deinit(s, &f);
+        return kp_err_nomem(err);
+    }
+    kopt_status st = enough_memory(s, err);
     if (st == KOPT_OK)
         st = write_inputs(s, &f, err);
     if (st == KOPT_OK && s->o.check >= 0) {

@@ -265,16 +265,16 @@ kopt_status kp_candidate_run(struct kp_runner *r, struct kp_candidate *c, unsign
                          .n_restore = r->n_restore,
                          .poison = c->poison,
                          .flush_bytes = flush,
-                         .n = n,
-                         .times_ns = times_ns};
+                         .n = n};
+    run.times_ns = times_ns;
     return launches(r, c, &run, err);
 }
 
 kopt_status kp_candidate_repeat(struct kp_runner *r, struct kp_candidate *c, unsigned n,
                                 double *times_ns, kopt_error *err)
 {
-    struct kp_run run = {
-        .restore = r->inout, .n_restore = r->n_inout, .n = n, .times_ns = times_ns};
+    struct kp_run run = {.restore = r->inout, .n_restore = r->n_inout, .n = n};
+    run.times_ns = times_ns;
     return launches(r, c, &run, err);
 }
 
