@@ -178,7 +178,8 @@ kopt_status kp_lab_spawn(struct kp_lab *lab, const char *role, const char *outpu
 
 enum { AWAIT_INTERRUPTED = -2 };
 
-/* 1: a frame is in lab->frame; 0: time is over; -1: the process is gone. */
+/* 1: a frame is in lab->frame; 0: time is over; -1: the process is gone; KP_FRAME_NO_MEMORY;
+ * AWAIT_INTERRUPTED. */
 static int await_frame(struct kp_lab *lab, struct kp_proc *p, int64_t deadline)
 {
     for (;;) {
@@ -201,6 +202,8 @@ static kopt_status lost_process(struct kp_proc *p, int got, kopt_error *err)
     kp_proc_kill(p);
     if (got == AWAIT_INTERRUPTED)
         return kp_err(err, KOPT_EINTR, "interrupted");
+    if (got == KP_FRAME_NO_MEMORY)
+        return kp_err_nomem(err);
     if (got < 0)
         return kp_err(err, KOPT_ECRASH, "a worker process ended: %s", how);
     return kp_err(err, KOPT_ETIMEOUT, "a worker process did not answer in time");
@@ -258,6 +261,8 @@ static kopt_status mend(struct kp_lab *lab, kopt_error *err)
 {
     size_t alive = 0;
     kopt_status st = KOPT_OK;
+    if (lab->no_memory)
+        return kp_err_nomem(err);
     for (size_t i = 0; i < lab->n_lanes; i++) {
         struct lane *l = &lab->lanes[i];
         kopt_status one = l->state == LANE_OFF ? kp_lab_lane_start(lab, l, err) : KOPT_OK;

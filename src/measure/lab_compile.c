@@ -293,7 +293,8 @@ static bool poll_one(struct kp_lab *lab, struct compiler *c, struct kp_lab_event
     while ((got = kp_proc_frame(&c->proc, &lab->frame)) > 0)
         if (on_message(lab, c, ev))
             return true;
-    if (got < 0) {
+    lab->no_memory = lab->no_memory || got == KP_FRAME_NO_MEMORY;
+    if (got < 0 && got != KP_FRAME_NO_MEMORY) {
         char how[64] = "it closed its connection";
         for (int i = 0; i < 200 && c->proc.pid && !kp_proc_ended(&c->proc, how, sizeof(how));
              i++)

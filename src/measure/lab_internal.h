@@ -79,6 +79,7 @@ struct kp_lab {
     double *times;         /* an event's samples */
     kopt_error open_error; /* why a compiler could not be opened */
     bool known;            /* info is set */
+    bool no_memory;        /* for a message that has arrived */
 };
 
 struct job *kp_lab_job_find(const struct kp_lab *lab, int64_t id);

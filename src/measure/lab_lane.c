@@ -379,7 +379,8 @@ static bool poll_one(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev
     while ((got = kp_proc_frame(&l->proc, &lab->frame)) > 0)
         if (on_message(lab, l, ev))
             return true;
-    if (got < 0) {
+    lab->no_memory = lab->no_memory || got == KP_FRAME_NO_MEMORY;
+    if (got < 0 && got != KP_FRAME_NO_MEMORY) {
         char how[64] = "it closed its connection";
         for (int i = 0; i < 200 && l->proc.pid && !kp_proc_ended(&l->proc, how, sizeof(how));
              i++)
