@@ -94,6 +94,18 @@ static void what_could_differ_is_left_as_it_is(void **state)
         "#include \"more.h\"\nkernel void k(global int *a) { a[0] = 1; }\n",
         "#define F(x) m##x\nkernel void k(global int *a) { a[0] = F(ax)(a[1], 2); }\n",
         "kernel void k(global int *a) { a[0] = m\\\nax(a[1], 2); }\n",
+        /* PoCL's compiler takes each of these as well; with a min() of the source's own in the
+         * other words, it would be called for want of a better one */
+        "#import \"more.h\"\nkernel void k(global int *a) { a[0] = 1; }\n",
+        "#include_next \"more.h\"\nkernel void k(global int *a) { a[0] = 1; }\n",
+        "#__include_macros \"more.h\"\nkernel void k(global int *a) { a[0] = 1; }\n",
+        "#define F(x) m?\?=?\?=x\nkernel void k(global int *a) { a[0] = F(ax)(a[1], 2); }\n",
+        "#define F(x) m#\\\n#x\nkernel void k(global int *a) { a[0] = F(ax)(a[1], 2); }\n",
+        "kernel void k(global int *a) { a[0] = m\\ \t\nax(a[1], 2); }\n",
+        "kernel void k(global int *a) { a[0] = m\\\r\nax(a[1], 2); }\n",
+        "kernel void k(global int *a) { a[0] = m\\\n\\\nax(a[1], 2); }\n",
+        "kernel void k(global int *a) { a[0] = m?\?/\nax(a[1], 2); }\n",
+        "kernel void k(global int *a) { a[0] = _cl_max(a[1], 2); }\n",
         "#ifdef _OPENCL_H_\nkernel void k(global int *a) { a[0] = 1; }\n#endif\n"};
     for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
         struct kp_cl_text whole = text_of(sources[i]);

@@ -188,30 +188,50 @@ void kp_cl_builtins_close(struct kp_cl_builtins *b)
 /* --- choosing ------------------------------------------------------------------------------
  */
 
-/* Does a line end in the middle of a word and the next go on with it? */
-static bool splits_words(struct kp_str source)
+/* May a line end in the middle of a word or of ## and the next go on with it? Blanks may stand
+ * behind the backslash; a trigraph may stand for it, or for #. */
+static bool joins_lines(struct kp_str source)
 {
     const char *end = source.ptr + source.len;
     const char *p = source.ptr;
-    while ((p = memmem(p, (size_t)(end - p), "\\\n", 2))) {
-        if (p > source.ptr && is_word(p[-1]) && p + 2 < end && is_word(p[2]))
+    if (memmem(p, source.len, "??", 2))
+        return true;
+    for (; (p = memchr(p, '\\', (size_t)(end - p))); p++) {
+        const char *next = p + 1;
+        while (next < end && isspace((unsigned char)*next))
+            next++;
+        if (p > source.ptr && !isspace((unsigned char)p[-1]) && next < end &&
+            (next[-1] == '\n' || next[-1] == '\r'))
             return true;
-        p += 2;
     }
     return false;
 }
 
+/* A directive that takes in a file; the header's guard; a name that PoCL's macros give a
+ * function of the header, which is declared under the other one. */
+static bool hides_words(struct kp_str word)
+{
+    static const char *const hiding[] = {"include", "include_next", "import",
+                                         "__include_macros", "_OPENCL_H_"};
+    for (size_t i = 0; i < sizeof(hiding) / sizeof(*hiding); i++) {
+        if (kp_str_is(word, hiding[i]))
+            return true;
+    }
+    return kp_str_starts(word, "_cl_");
+}
+
 /* All words of the source. False where it may use others: in files that it includes, or names
- * made of two. */
+ * made of two. A function of the source's own would be called where the header has a better one
+ * of that name, so no error shows it. */
 static bool words_of(struct kp_str source, struct kp_map *words)
 {
     struct kp_str rest = source;
     if (memmem(source.ptr, source.len, "##", 2) || memmem(source.ptr, source.len, "%:", 2) ||
-        splits_words(source))
+        joins_lines(source))
         return false;
     while (rest.len) {
         struct kp_str word = next_word(&rest);
-        if (kp_str_is(word, "include") || kp_str_is(word, "_OPENCL_H_"))
+        if (hides_words(word))
             return false;
         if (word.len && !kp_map_put(words, word.ptr, word.len, NULL))
             return false;
