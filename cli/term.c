@@ -126,7 +126,9 @@ size_t cli_utf8(const char *text, size_t n, uint32_t *code)
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800,
                                         0x10000}; /* that needs so many bytes */
     const unsigned char *s = (const unsigned char *)text;
-    size_t want = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    size_t want = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4))
+        want = 0; /* no first byte */
     if (want < 2 || want > n) {
         *code = s[0];
         return want == 1 && n > 0;

@@ -157,6 +157,8 @@ static void only_the_shortest_form_of_a_character_is_utf8(void **state)
         {"\xf0\x8f\xbf\xbf", 0, 0}, /* four where three do */
         {"\xed\xa0\x80", 0, 0},     /* half of a surrogate pair */
         {"\xf4\x90\x80\x80", 0, 0}, /* behind the last one */
+        {"\xf9\x80\x80\x80", 0, 0}, /* the start of five bytes */
+        {"\xfe\x80\x80\x80", 0, 0},
         {"\xe2\x82", 0, 0},         /* cut */
         {"\xe2\x82x", 0, 0},
         {"\x80", 0, 0},
