@@ -77,6 +77,8 @@ static kopt_status look_again(struct race *x, unsigned s, kopt_error *err)
         if (me->bad)
             kp_runner_describe(x->r, &got, me->message, sizeof(me->message));
     }
+    if (!me->bad)
+        me->message[0] = '\0';
     return st;
 }
 

@@ -513,6 +513,7 @@ static void only_what_is_wrong_at_its_last_timed_launch_is_wrong_in_a_race(void 
             fail_msg("%s: %s, %s (%s)", cases[i].mode,
                      kopt_outcome_name(racers[0].result.outcome),
                      kopt_outcome_name(racers[1].result.outcome), racers[1].result.message);
+        assert_string_equal(racers[0].result.message, "");
         assert_true((racers[1].result.message[0] != 0) == (cases[i].want != KOPT_OUT_OK));
     }
     /* Nor does one that was measured before the race and wrote over its data matter. */
