@@ -18,6 +18,7 @@ struct place {
 struct include {
     struct kp_str name;
     bool quoted; /* "name", else <name> */
+    bool next;   /* the folders after that of the including file: all are looked through */
 };
 
 void kp_hash_files_deinit(struct kp_hash_files *f)
@@ -67,28 +68,54 @@ bool kp_path_flag_next(const struct kp_kernel *k, size_t *i, struct kp_path_flag
 
 /* ---- include lines ---- */
 
+/* Past blanks, comments, and line ends behind a backslash. */
 static struct kp_str skip_blanks(struct kp_str s)
 {
-    while (s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t')) {
-        s.ptr++;
-        s.len--;
+    static const char *const blanks[] = {" ", "\t", "\\\n", "\\\r\n"};
+    for (size_t n = 1; n > 0;) {
+        n = 0;
+        for (size_t i = 0; i < sizeof(blanks) / sizeof(blanks[0]); i++) {
+            if (kp_str_starts(s, blanks[i]))
+                n = strlen(blanks[i]);
+        }
+        if (kp_str_starts(s, "/*")) {
+            const char *end = memmem(s.ptr + 2, s.len - 2, "*/", 2);
+            n = end ? (size_t)(end + 2 - s.ptr) : s.len;
+        }
+        s = (struct kp_str){s.ptr + n, s.len - n};
     }
     return s;
 }
 
-static bool match_include(struct kp_str line, struct include *out)
+/* Is one of `words` at the start of *s? Then *s is what follows it and the blanks. */
+static const char *accept(struct kp_str *s, const char *const *words, size_t n)
 {
-    struct kp_str s = skip_blanks(line);
-    if (s.len == 0 || s.ptr[0] != '#')
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(words[i]);
+        if (!kp_str_starts(*s, words[i]))
+            continue;
+        *s = skip_blanks((struct kp_str){s->ptr + len, s->len - len});
+        return words[i];
+    }
+    return NULL;
+}
+
+/* `s` starts at the start of a line. */
+static bool match_include(struct kp_str s, struct include *out)
+{
+    static const char *const marks[] = {"#", "%:", "?\?="};
+    static const char next[] = "include_next";
+    static const char *const words[] = {next, "include", "import"};
+    s = skip_blanks(s);
+    if (!accept(&s, marks, sizeof(marks) / sizeof(marks[0])))
         return false;
-    s = skip_blanks((struct kp_str){s.ptr + 1, s.len - 1});
-    if (!kp_str_starts(s, "include"))
-        return false;
-    s = skip_blanks((struct kp_str){s.ptr + 7, s.len - 7});
-    if (s.len < 3 || (s.ptr[0] != '"' && s.ptr[0] != '<'))
-        return false;
-    out->quoted = s.ptr[0] == '"';
+    const char *word = accept(&s, words, sizeof(words) / sizeof(words[0]));
     struct kp_str rest;
+    s = kp_str_cut(s, '\n', &rest);
+    if (!word || s.len < 3 || (s.ptr[0] != '"' && s.ptr[0] != '<'))
+        return false;
+    out->next = word == next;
+    out->quoted = s.ptr[0] == '"';
     struct kp_str body = {s.ptr + 1, s.len - 1};
     out->name = kp_str_cut(body, out->quoted ? '"' : '>', &rest);
     return out->name.len > 0 && out->name.len < body.len;
@@ -172,15 +199,16 @@ static char *path_in_folder(const struct kp_kernel *k, const char *folder, const
     return path;
 }
 
-/* The kernel's folder comes before those of the flags in both back ends. */
+/* The kernel's folder comes before those of the flags in both back ends. `all`: go on behind
+ * the first that has the file. */
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_HASH_DEPTH_MAX levels */
-static kopt_status search_folders(struct kp_hash_files *f, const char *name,
+static kopt_status search_folders(struct kp_hash_files *f, const char *name, bool all,
                                   const struct place *from, bool *found)
 {
     struct kp_path_flag flag;
     size_t i = 0;
     kopt_status st = try_path(f, kp_text_path(f->k->source_path, name), from, found);
-    while (st == KOPT_OK && !*found && kp_path_flag_next(f->k, &i, &flag)) {
+    while (st == KOPT_OK && (all || !*found) && kp_path_flag_next(f->k, &i, &flag)) {
         if (!flag.is_file)
             st = try_path(f, path_in_folder(f->k, flag.path, name), from, found);
     }
@@ -201,10 +229,10 @@ static kopt_status follow(struct kp_hash_files *f, const struct include *inc,
     kp_sha256_add_text(f->h, name);
     if (inc->quoted || name[0] == '/')
         st = try_path(f, kp_text_path(from->path, name), from, &found);
-    if (st == KOPT_OK && !found)
-        st = search_folders(f, name, from, &found);
+    if (st == KOPT_OK && (inc->next || !found))
+        st = search_folders(f, name, inc->next, from, &found);
     const struct place *p = inc->quoted ? from->parent : NULL;
-    for (; st == KOPT_OK && !found && p; p = p->parent)
+    for (; st == KOPT_OK && (inc->next || !found) && p; p = p->parent)
         st = try_path(f, kp_text_path(p->path, name), from, &found);
     kp_free(name);
     return st;
@@ -219,9 +247,9 @@ static kopt_status walk_text(struct kp_hash_files *f, struct kp_str text,
     kopt_status st = KOPT_OK;
     while (st == KOPT_OK && rest.len > 0) {
         struct include inc;
-        struct kp_str line = kp_str_cut(rest, '\n', &rest);
-        if (match_include(line, &inc))
+        if (match_include(rest, &inc))
             st = follow(f, &inc, at);
+        (void)kp_str_cut(rest, '\n', &rest);
     }
     return st;
 }

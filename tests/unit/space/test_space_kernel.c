@@ -468,6 +468,48 @@ static void the_kernel_s_folder_is_searched_for_every_include(void **state)
     (void)rmdir("at");
 }
 
+static void every_spelling_of_an_include_counts(void **state)
+{
+    static const char *const lines[] = {"#import \"tile.h\"\n",
+                                        "#include_next <tile.h>\n",
+                                        "%:include <tile.h>\n",
+                                        "?\?=include <tile.h>\n",
+                                        "/* a\n b */ #/**/include/**/<tile.h>\n",
+                                        "# \\\n include \\\r\n <tile.h>\n"};
+    static const char *const files[] = {"at/tile.h"};
+    char text[512];
+    (void)state;
+    (void)mkdir("at", 0700);
+    write_text("at/tile.h", "int tile;\n");
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        (void)snprintf(text, sizeof(text), HEAD LAUNCH "%s", lines[i]);
+        write_text("at/k.cl", text);
+        assert_hashed("at/k.cl", files, 1);
+    }
+    remove_all(files, 1);
+    (void)unlink("at/k.cl");
+    (void)rmdir("at");
+}
+
+/* A file that stands before another one of its name, which it includes. */
+static void include_next_goes_on_to_the_next_folder(void **state)
+{
+    static const char *const files[] = {"at/one/tile.h", "at/two/tile.h"};
+    (void)state;
+    (void)mkdir("at", 0700);
+    (void)mkdir("at/one", 0700);
+    (void)mkdir("at/two", 0700);
+    write_text("at/k.cl", HEAD LAUNCH "#pragma kopt flags -I one -I two\n#include <tile.h>\n");
+    write_text("at/one/tile.h", "#include_next \"tile.h\"\n");
+    write_text("at/two/tile.h", "int tile;\n");
+    assert_hashed("at/k.cl", files, 2);
+    remove_all(files, 2);
+    (void)unlink("at/k.cl");
+    (void)rmdir("at/one");
+    (void)rmdir("at/two");
+    (void)rmdir("at");
+}
+
 static void every_spelling_of_an_include_option_counts(void **state)
 {
     static const char *const options[] = {"-Iin",
@@ -726,6 +768,8 @@ int main(void)
         cmocka_unit_test(included_files_are_part_of_the_hash),
         cmocka_unit_test(reference_and_data_files_are_part_of_the_hash),
         cmocka_unit_test(the_kernel_s_folder_is_searched_for_every_include),
+        cmocka_unit_test(every_spelling_of_an_include_counts),
+        cmocka_unit_test(include_next_goes_on_to_the_next_folder),
         cmocka_unit_test(every_spelling_of_an_include_option_counts),
         cmocka_unit_test(headers_of_a_c_reference_are_part_of_the_hash),
         cmocka_unit_test(includes_are_limited),
