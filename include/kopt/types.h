@@ -54,7 +54,8 @@ typedef struct kopt_result {
     int from_store;    /* 1: an earlier run measured it */
     int race;          /* 1: from the final, interleaved race */
     double compile_ns; /* wall time, pauses left out */
-    double device_ns;  /* wall time in the runner: copies, launches, checks */
+    double device_ns;  /* wall time in the runner: copies, launches, checks; of a hang what it
+                          was given after its last step that ended */
     int64_t registers; /* of a thread; -1 = not known, as are the next two */
     int64_t shared_bytes;
     int64_t local_bytes;

@@ -50,6 +50,7 @@ struct lane {
     bool holds; /* compilers are stopped for it */
     int64_t begun_ns;
     int64_t loaded_ns; /* since when the kernel itself may be running; 0 = not loaded yet */
+    int64_t heard_ns;  /* when it was given its job, or said last that it is getting on */
     int64_t deadline_ns;
     char *output;
 };

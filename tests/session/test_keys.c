@@ -168,6 +168,26 @@ static void what_ran_out_of_time_is_tried_again_with_more_of_it(void **state)
     }
 }
 
+/* Its first launch takes 0.28 s, all others 0.4 s: it had no more than 0.32 s for any. */
+static void a_hang_after_launches_that_ended_had_the_time_of_one_launch(void **state)
+{
+    (void)state;
+    static const char text[] = HEAD "// fake: when A=2 time 400000000\n"
+                                    "// fake: when A=2 lucky\n"
+                                    "// fake: when A=2 real 1\n";
+    static const double limits[] = {0.32, 0.55};
+    (void)remove("later.db");
+    for (size_t i = 0; i < 2; i++) {
+        struct session s;
+        start(&s, text, "later.db");
+        s.o.launch_timeout_s = limits[i];
+        run(&s);
+        assert_int_equal(session_measured(&s), i ? 1 : 5);
+        assert_int_equal(session_find(&s, "A=2")->outcome, i ? KOPT_OUT_OK : KOPT_OUT_HANG);
+        session_end(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +196,7 @@ int main(void)
         cmocka_unit_test(another_flush_is_measured_anew),
         cmocka_unit_test(fewer_cores_of_a_cpu_are_another_device),
         cmocka_unit_test(what_ran_out_of_time_is_tried_again_with_more_of_it),
+        cmocka_unit_test(a_hang_after_launches_that_ended_had_the_time_of_one_launch),
     };
     return cmocka_run_group_tests_name("session/keys", tests, NULL, NULL);
 }
