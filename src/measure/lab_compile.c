@@ -173,10 +173,9 @@ static bool on_image(struct kp_lab *lab, struct compiler *c, const struct kp_mes
     job->compile_ns = ns;
     kp_buf_clear(&job->image);
     kp_buf_add(&job->image, m->blob, m->blob_bytes);
-    if (job->image.failed != KOPT_OK) {
-        kp_lab_fail(lab, ev, job->id, KOPT_OUT_COMPILE_ERROR, "out of memory for the image",
-                    NULL);
-        return true;
+    if (job->image.failed != KOPT_OK) { /* no fault of the configuration */
+        lab->no_memory = true;
+        return false;
     }
     job->state = JOB_COMPILED;
     *ev = (struct kp_lab_event){.kind = KP_LAB_COMPILED, .id = job->id};
@@ -206,8 +205,11 @@ static bool on_message(struct kp_lab *lab, struct compiler *c, struct kp_lab_eve
 {
     struct kp_message m;
     bool event = false;
-    if (kp_message_parse(&lab->frame, &m, NULL) != KOPT_OK) {
-        kp_proc_kill(&c->proc);
+    kopt_status st = kp_message_parse(&lab->frame, &m, NULL);
+    lab->no_memory = lab->no_memory || st == KOPT_ENOMEM;
+    if (st != KOPT_OK) {
+        if (st != KOPT_ENOMEM)
+            kp_proc_kill(&c->proc);
         return false;
     }
     const char *is = kp_message_what(&m, "is");

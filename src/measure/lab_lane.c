@@ -327,8 +327,11 @@ static bool on_message(struct kp_lab *lab, struct lane *l, struct kp_lab_event *
 {
     struct kp_message m;
     bool event = false;
-    if (kp_message_parse(&lab->frame, &m, NULL) != KOPT_OK) {
-        kp_proc_kill(&l->proc);
+    kopt_status st = kp_message_parse(&lab->frame, &m, NULL);
+    lab->no_memory = lab->no_memory || st == KOPT_ENOMEM;
+    if (st != KOPT_OK) {
+        if (st != KOPT_ENOMEM)
+            kp_proc_kill(&l->proc);
         return false;
     }
     const char *is = kp_message_what(&m, "is");

@@ -331,6 +331,26 @@ static void each_outcome_and_a_good_one_after_it(void **state)
     nothing_is_left(files);
 }
 
+static void no_memory_for_an_image_is_no_fault_of_a_candidate(void **state)
+{
+    (void)state;
+    size_t refused = 0;
+    for (long at = 1; at <= 16; at++) {
+        struct kp_lab_options o = options();
+        struct kp_lab *lab = open_lab(&o);
+        struct kp_lab_event ev;
+        give_data(lab);
+        compile(lab, 1, "good", 0);
+        kp_alloc_fail_at(at);
+        kopt_status st = kp_lab_next(lab, 30000, -1, &ev, NULL);
+        kp_alloc_fail_at(0);
+        assert_true(st == KOPT_ENOMEM || (st == KOPT_OK && ev.kind == KP_LAB_COMPILED));
+        refused += st == KOPT_ENOMEM;
+        kp_lab_close(lab);
+    }
+    assert_in_range(refused, 1, 15);
+}
+
 static void what_was_not_compared_has_no_error(void **state)
 {
     (void)state;
@@ -832,6 +852,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_outcome_and_a_good_one_after_it),
+        cmocka_unit_test(no_memory_for_an_image_is_no_fault_of_a_candidate),
         cmocka_unit_test(what_was_not_compared_has_no_error),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(a_forgotten_job_frees_its_compiler),
