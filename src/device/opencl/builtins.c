@@ -4,9 +4,10 @@
  * Before every source PoCL parses Clang's opencl-c.h: some 14,500 declarations, most of
  * the front end's time, of which a kernel calls a handful. A declaration that nobody calls
  * makes no code, so PoCL is told that it has read the header (its include guard is defined),
- * and the header's directives and those of its declarations whose name occurs in the source
- * stand in front of the source. Where that could differ (pasted names, further files, a header
- * in another form) or does not compile, the source is built as it is. */
+ * and the header's directives and those of its declarations whose name occurs in the source, or
+ * can be pasted from its words, stand in front of the source. Where that could differ (further
+ * files, words over two lines, a header in another form) or does not compile, the source is
+ * built as it is. */
 #include "base/alloc.h"
 #include "base/map.h"
 #include "device/opencl/cl.h"
@@ -15,7 +16,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { HEADER_MAX = 16 << 20, PIECES_MAX = 1 << 20, LOG_MAX = 4 << 20 };
+enum { HEADER_MAX = 16 << 20, PIECES_MAX = 1 << 20, LOG_MAX = 4 << 20, NAME_MAX = 63 };
 
 static const char header_name[] = "/opencl-c.h";
 
@@ -220,14 +221,13 @@ static bool hides_words(struct kp_str word)
     return kp_str_starts(word, "_cl_");
 }
 
-/* All words of the source. False where it may use others: in files that it includes, or names
- * made of two. A function of the source's own would be called where the header has a better one
- * of that name, so no error shows it. */
+/* All words of the source. False where it may use others, in files that it includes. A function
+ * of the source's own would be called where the header has a better one of that name, so no
+ * error shows it. */
 static bool words_of(struct kp_str source, struct kp_map *words)
 {
     struct kp_str rest = source;
-    if (memmem(source.ptr, source.len, "##", 2) || memmem(source.ptr, source.len, "%:", 2) ||
-        joins_lines(source))
+    if (memmem(source.ptr, source.len, "%:", 2) || joins_lines(source))
         return false;
     while (rest.len) {
         struct kp_str word = next_word(&rest);
@@ -237,6 +237,49 @@ static bool words_of(struct kp_str source, struct kp_map *words)
             return false;
     }
     return true;
+}
+
+static bool is_number(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isdigit((unsigned char)p[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Can ## make this name out of the source's words? Numbers are there anyhow (__LINE__). */
+static bool is_pasted(struct kp_str name, const struct kp_map *words)
+{
+    bool made[NAME_MAX + 1] = {true}; /* its first i characters */
+    if (name.len > NAME_MAX)
+        return true;
+    for (size_t i = 0; i < name.len; i++) {
+        for (size_t n = 1; made[i] && n <= name.len - i; n++)
+            if (!made[i + n])
+                made[i + n] = is_number(name.ptr + i, n) || kp_map_get(words, name.ptr + i, n);
+    }
+    return made[name.len];
+}
+
+/* The header's directives and what the source may call. */
+static void add_needed(const struct kp_cl_builtins *b, const struct kp_map *words, bool pastes,
+                       struct kp_buf *out)
+{
+    struct kp_str last = {"", 0}; /* overloads stand together */
+    bool needed = true;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct kp_cl_builtin *p = &b->pieces[i];
+        if (!kp_str_eq(p->name, last)) {
+            last = p->name;
+            needed = !last.len || kp_map_get(words, last.ptr, last.len) ||
+                     (pastes && is_pasted(last, words));
+        }
+        if (!needed)
+            continue;
+        kp_buf_add(out, p->text.ptr, p->text.len);
+        kp_buf_addc(out, '\n');
+    }
 }
 
 bool kp_cl_builtins_before(const struct kp_cl_builtins *b, const struct kp_cl_text *text,
@@ -254,13 +297,7 @@ bool kp_cl_builtins_before(const struct kp_cl_builtins *b, const struct kp_cl_te
     kp_buf_addf(&out->options, "%s -D_OPENCL_H_", kp_buf_text(&text->options));
     kp_buf_adds(&out->folder, kp_buf_text(&text->folder));
     kp_buf_adds(&out->source, "#undef _OPENCL_H_\n");
-    for (size_t i = 0; i < b->n; i++) {
-        const struct kp_cl_builtin *p = &b->pieces[i];
-        if (p->name.len && !kp_map_get(&words, p->name.ptr, p->name.len))
-            continue;
-        kp_buf_add(&out->source, p->text.ptr, p->text.len);
-        kp_buf_addc(&out->source, '\n');
-    }
+    add_needed(b, &words, memmem(source.ptr, source.len, "##", 2) != NULL, &out->source);
     for (size_t i = 0; i < out->source.len; i++)
         out->lead_lines += out->source.ptr[i] == '\n';
     out->lead_lines += text->lead_lines;
