@@ -413,6 +413,11 @@ static void a_macro_that_the_source_defines_again_is_refused(void **state)
                                  .entry = "k",
                                  .macros = macros,
                                  .n_macros = 2};
+    const char *quiet[] = {"-w"};
+    job.options = quiet;
+    job.n_options = 1;
+    assert_int_equal(compile(f, &job), KOPT_EINPUT); /* whatever is asked for */
+    job.n_options = 0;
     assert_int_equal(compile(f, &job), KOPT_EINPUT);
     assert_has(f->err.message, "macro BN is defined again");
     assert_has(f->err.hint, "#ifndef BN");

@@ -17,6 +17,7 @@ enum kind {
     ARCH,       /* takes an architecture */
     DROP,       /* concerns host code */
     DROP_VALUE, /* the same, with a value */
+    SILENCE,    /* asks for no warnings: one of them tells that a tuned macro is undone */
     REFUSE
 };
 
@@ -51,6 +52,8 @@ static const struct rule rules[] = {
     {"--ptxas-options", PTXAS, false, NULL},
     {"-arch", ARCH, false, NULL},
     {"--gpu-architecture", ARCH, false, NULL},
+    {"-w", SILENCE, false, NULL},
+    {"--disable-warnings", SILENCE, false, NULL},
     {"-O", DROP, false, NULL},
     {"-O0", DROP, false, NULL},
     {"-O1", DROP, false, NULL},
@@ -205,7 +208,7 @@ static kopt_status add_user(struct kp_cuda_options *o, const struct kp_compile_j
     if (option[0] != '-')
         return kp_err(err, KOPT_EINPUT, "compiler option \"%s\" does not begin with '-'",
                       option);
-    if (kind != PASS && kind != DROP && kind != REFUSE && !value) {
+    if (kind != PASS && kind != DROP && kind != SILENCE && kind != REFUSE && !value) {
         if (*i + 1 >= job->n_options)
             return kp_err(err, KOPT_EINPUT, "compiler option %s needs a value", option);
         value = job->options[++*i];
@@ -229,6 +232,8 @@ static kopt_status add_user(struct kp_cuda_options *o, const struct kp_compile_j
                     "kopt: %s is left out: it concerns host code, and device code is always "
                     "optimised in full\n",
                     option);
+        return KOPT_OK;
+    case SILENCE:
         return KOPT_OK;
     case REFUSE:
         break;

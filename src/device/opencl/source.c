@@ -97,6 +97,8 @@ static kopt_status add_options(const struct kp_compile_job *job, bool pocl,
     for (size_t i = 0; i < job->n_options && st == KOPT_OK; i++) {
         const char *option = job->options[i];
         int kind = option[0] == '-' ? option[1] : 0;
+        if (strcmp(option, "-w") == 0)
+            continue; /* a warning tells that a macro being tuned is undone */
         if (kind != 'D' && kind != 'U' && kind != 'I') {
             st = add_option(&out->options, option, pocl, err);
             if (st == KOPT_OK && strncmp(option, "-cl-", 4) == 0)
