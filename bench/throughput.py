@@ -110,7 +110,8 @@ def times_of_race(a, device, problem, first, second):
 def ratio_of(above, below):
     """The ratio of the medians and its 95 % interval: bootstrap over rounds, since what disturbs a round disturbs
     both."""
-    n, rng = len(above), random.Random(1)
+    n, rng = min(len(above), len(below)), random.Random(1)
+    above, below = above[:n], below[:n]
     draws = []
     for _ in range(2000):
         rounds = [rng.randrange(n) for _ in range(n)]

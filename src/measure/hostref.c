@@ -253,6 +253,8 @@ static kopt_status call_library(const struct kp_host_reference *h, const char *l
         kp_proc_wait(procs, 1, h->wake_fd, 200);
     if (st == KOPT_OK && got == 0 && kp_readable(h->wake_fd)) {
         st = kp_err(err, KOPT_EINTR, "interrupted");
+    } else if (st == KOPT_OK && got == KP_FRAME_NO_MEMORY) {
+        st = kp_err_nomem(err);
     } else if (st == KOPT_OK && got <= 0) {
         char how[64] = "it did not end in time";
         for (int i = 0; got < 0 && i < 200 && !kp_proc_ended(&p, how, sizeof(how)); i++)
