@@ -24,6 +24,7 @@ static void start(struct kp_lab *lab, struct compiler *c)
 {
     kopt_error err;
     kopt_status st = kp_lab_spawn(lab, "compile", c->output, &c->proc, &err);
+    bool runs = st == KOPT_OK;
     if (st == KOPT_OK) {
         struct kp_json *j = kp_message_new("do", "open", 0);
         if (j) {
@@ -39,7 +40,8 @@ static void start(struct kp_lab *lab, struct compiler *c)
             (void)kp_json_set_str(j, "path", lab->o.source_path);
         st = kp_message_send(c->proc.fd, j, lab->o.source.ptr, lab->o.source.len, &err);
     }
-    if (st != KOPT_OK) {
+    /* Of one that has ended meanwhile the next poll tells how. */
+    if (st != KOPT_OK && !(runs && st == KOPT_EIO)) {
         open_failed(lab, c, &err);
         return;
     }
