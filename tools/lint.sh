@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Format, layers, licence lines, forbidden functions; without --quick also clang-tidy, codespell and
-# shellcheck. --fix formats in place.
+# Format, layers, licence lines, forbidden functions; without --quick also clang-tidy, spelling and the
+# shell scripts. --fix formats in place.
 set -eu
 cd "$(dirname "$0")/.."
 mode=${1:-full}
@@ -30,6 +30,7 @@ if grep -nE "$banned" $files | grep -vE '_r\(|//|^\S+:\s*\*'; then
     status=1
 fi
 # The heap has one door.
+# shellcheck disable=SC2046
 if grep -nE '\b(malloc|calloc|realloc|free)\(' $(git ls-files 'src/*.c' | grep -vE '^src/(base/alloc|device/fake/(driver|kernel|script)).c$') | grep -vE 'realpath|own malloc|kp_|LSAN|dlsym'; then
     echo "the heap is used past base/alloc.h"
     status=1
@@ -39,6 +40,8 @@ fi
 for f in $(git ls-files 'src/*.c' 'cli/*.c'); do
     clang-tidy --quiet -p build/release "$f" 2>/dev/null || status=1
 done
-codespell -q 3 $(git ls-files '*.md' '*.c' '*.h') || status=1
-shellcheck tools/*.sh || status=1
+# Words of the language, of CUDA, and of tests.
+# shellcheck disable=SC2046
+codespell -q 3 -L inout,optin,statics,nax,nd $(git ls-files '*.md' '*.c' '*.h') || status=1
+shellcheck tools/*.sh bench/*.sh || status=1
 exit $status

@@ -23,7 +23,7 @@ void *kp_calloc(size_t n, size_t size)
 
 void *kp_realloc(void *p, size_t size)
 {
-    return must_fail() ? NULL : realloc(p, size);
+    return must_fail() ? NULL : realloc(p, size ? size : 1);
 }
 
 void *kp_reallocarray(void *p, size_t n, size_t size)

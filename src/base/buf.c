@@ -89,7 +89,7 @@ char *kp_buf_take(struct kp_buf *b)
 {
     if (b->failed == KOPT_OK && !b->ptr)
         (void)kp_buf_reserve(b, 0);
-    if (b->failed != KOPT_OK) {
+    if (b->failed != KOPT_OK || !b->ptr) {
         kp_buf_deinit(b);
         return NULL;
     }

@@ -53,7 +53,7 @@ void kp_sha256_finish(struct kp_sha256 *h, char out[KP_SHA256_HEX + 1])
     unsigned char md[EVP_MAX_MD_SIZE];
     unsigned int n = 0;
     KP_CHECK(EVP_DigestFinal_ex(h->ctx, md, &n) == 1 && n == KP_SHA256_HEX / 2);
-    for (unsigned int i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         out[2 * i] = digits[md[i] >> 4];
         out[2 * i + 1] = digits[md[i] & 15];
     }

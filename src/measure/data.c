@@ -274,20 +274,18 @@ static kopt_status fill_constant(const struct fill *f, kopt_error *err)
     return KOPT_OK;
 }
 
-static kopt_status fill_generator(const struct fill *f, kopt_error *err)
+/* `values` and `known` have room for all slots. */
+static kopt_status fill_elements(const struct fill *f, struct kp_value *values,
+                                 unsigned char *known, kopt_error *err)
 {
     const struct kp_bound *b = f->b;
     uint32_t slot = b->kernel->slot_index;
     size_t size = kp_elem_bytes(f->elem);
-    struct kp_value *values = kp_calloc(b->kernel->n_slots, sizeof(*values));
-    unsigned char *known = kp_calloc(b->kernel->n_slots, 1);
-    kopt_status st = values && known ? KOPT_OK : kp_err_nomem(err);
-    if (st == KOPT_OK) {
-        memcpy(values, b->values, b->kernel->n_slots * sizeof(*values));
-        memcpy(known, b->known, b->kernel->n_slots);
-        known[slot] = 1;
-    }
     struct kp_env env = {values, known};
+    kopt_status st = KOPT_OK;
+    memcpy(values, b->values, b->kernel->n_slots * sizeof(*values));
+    memcpy(known, b->known, b->kernel->n_slots);
+    known[slot] = 1;
     for (size_t i = 0; i < f->n && st == KOPT_OK; i++) {
         struct kp_value v;
         struct kp_eval_error why = {0};
@@ -297,6 +295,15 @@ static kopt_status fill_generator(const struct fill *f, kopt_error *err)
         else if (!store_value(f->elem, v, f->bytes + i * size))
             st = fill_error(f, "its type does not hold a value", err);
     }
+    return st;
+}
+
+static kopt_status fill_generator(const struct fill *f, kopt_error *err)
+{
+    uint32_t n = f->b->kernel->n_slots;
+    struct kp_value *values = kp_calloc(n, sizeof(*values));
+    unsigned char *known = kp_calloc(n, 1);
+    kopt_status st = values && known ? fill_elements(f, values, known, err) : kp_err_nomem(err);
     kp_free(values);
     kp_free(known);
     return st;

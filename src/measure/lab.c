@@ -77,8 +77,8 @@ void kp_lab_job_remove(struct kp_lab *lab, int64_t id)
         if (lab->jobs[i]->id != id)
             continue;
         job_free(lab->jobs[i]);
-        memmove(&lab->jobs[i], &lab->jobs[i + 1], (lab->n_jobs - i - 1) * sizeof(lab->jobs[0]));
-        lab->n_jobs--;
+        for (lab->n_jobs--; i < lab->n_jobs; i++)
+            lab->jobs[i] = lab->jobs[i + 1];
         return;
     }
 }
@@ -149,8 +149,11 @@ static void add_tail(const char *path, struct kp_buf *out)
     off_t at = end > TAIL_BYTES ? end - TAIL_BYTES : 0;
     ssize_t n = pread(fd, bytes, sizeof(bytes), at);
     (void)close(fd);
-    for (ssize_t i = 0; i < n; i++)
-        kp_buf_addc(out, bytes[i] ? bytes[i] : '?');
+    for (ssize_t i = 0; i < n; i++) {
+        if (bytes[i] == 0)
+            bytes[i] = '?';
+        kp_buf_addc(out, bytes[i]);
+    }
 }
 
 void kp_lab_fail_output(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id,
@@ -232,8 +235,8 @@ kopt_status kp_lab_call(struct kp_lab *lab, struct kp_proc *p, struct kp_json *h
         const char *is = kp_message_what(reply, "is");
         if (strcmp(is, "phase") != 0)
             break;
+        deadline = kp_clock_ns() + kp_lab_phase_limit_ns(reply, timeout_ns); /* it gets on */
         kp_message_deinit(reply);
-        deadline = kp_clock_ns() + timeout_ns; /* it is getting on */
     }
     if (st == KOPT_OK && strcmp(kp_message_what(reply, "is"), "error") == 0) {
         kopt_error e;
@@ -382,6 +385,7 @@ static bool is_abandoned(const char *folder)
 static void sweep(const char *root)
 {
     DIR *d = opendir(root);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this thread's alone */
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         const char *p = e->d_name + sizeof(prefix) - 1;
         if (strncmp(e->d_name, prefix, sizeof(prefix) - 1) != 0 || !isdigit((unsigned char)*p))
