@@ -6,6 +6,7 @@
 #include "os/file.h"
 #include "space/hash_impl.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* Where a text was read from, up to the first file. */
@@ -100,17 +101,29 @@ static const char *accept(struct kp_str *s, const char *const *words, size_t n)
     return NULL;
 }
 
-/* `s` starts at the start of a line. */
+/* Past the name of a macro and the blanks behind it. */
+static struct kp_str skip_name(struct kp_str s)
+{
+    size_t n = 0;
+    while (n < s.len && (isalnum((unsigned char)s.ptr[n]) || s.ptr[n] == '_'))
+        n++;
+    return skip_blanks((struct kp_str){s.ptr + n, s.len - n});
+}
+
+/* `s` starts at the start of a line. `#define NAME "file"` counts, for an `#include NAME`. */
 static bool match_include(struct kp_str s, struct include *out)
 {
     static const char *const marks[] = {"#", "%:", "?\?="};
     static const char next[] = "include_next";
-    static const char *const words[] = {next, "include", "import"};
+    static const char define[] = "define";
+    static const char *const words[] = {next, "include", "import", define};
     s = skip_blanks(s);
     if (!accept(&s, marks, sizeof(marks) / sizeof(marks[0])))
         return false;
     const char *word = accept(&s, words, sizeof(words) / sizeof(words[0]));
     struct kp_str rest;
+    if (word == define)
+        s = skip_name(s);
     s = kp_str_cut(s, '\n', &rest);
     if (!word || s.len < 3 || (s.ptr[0] != '"' && s.ptr[0] != '<'))
         return false;

@@ -472,6 +472,8 @@ static void every_spelling_of_an_include_counts(void **state)
 {
     static const char *const lines[] = {"#import \"tile.h\"\n",
                                         "#include_next <tile.h>\n",
+                                        "#define TILE \"tile.h\"\n#include TILE\n",
+                                        "# define TILE_1 /* it */ <tile.h>\n#include TILE_1\n",
                                         "%:include <tile.h>\n",
                                         "?\?=include <tile.h>\n",
                                         "/* a\n b */ #/**/include/**/<tile.h>\n",
