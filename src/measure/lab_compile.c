@@ -265,11 +265,11 @@ static bool replace(struct kp_lab *lab, struct compiler *c, bool timeout, const 
     kopt_outcome outcome;
     if (timeout && compiled) {
         outcome = KOPT_OUT_HANG;
-        (void)snprintf(text, sizeof(text), "its first launch did not end within %.0f s",
+        (void)snprintf(text, sizeof(text), "its first launch did not end within %.4g s",
                        (double)lab->o.launch_timeout_ns / 1e9);
     } else if (timeout) {
         outcome = KOPT_OUT_COMPILE_TIMEOUT;
-        (void)snprintf(text, sizeof(text), "the compiler did not end within %.0f s",
+        (void)snprintf(text, sizeof(text), "the compiler did not end within %.4g s",
                        (double)lab->o.compile_timeout_ns / 1e9);
     } else {
         outcome = KOPT_OUT_CRASH;

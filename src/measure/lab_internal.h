@@ -113,6 +113,8 @@ bool kp_lab_lanes_poll(struct kp_lab *lab, struct kp_lab_event *ev);
 int64_t kp_lab_lanes_deadline(const struct kp_lab *lab);
 /* Is a candidate being timed on the cores that compile? */
 bool kp_lab_lanes_hold(const struct kp_lab *lab);
+/* How long there may be silence after a phase: writing much data takes longer than a launch. */
+int64_t kp_lab_phase_limit_ns(const struct kp_message *m, int64_t limit_ns);
 kopt_status kp_lab_lane_buffers(struct kp_lab *lab, struct lane *l, kopt_error *err);
 kopt_status kp_lab_lane_checks(struct kp_lab *lab, struct lane *l, kopt_error *err);
 

@@ -220,13 +220,20 @@ static void lane_done(struct kp_lab *lab, struct lane *l)
     l->job = 0;
 }
 
+int64_t kp_lab_phase_limit_ns(const struct kp_message *m, int64_t limit_ns)
+{
+    const int64_t data_ns = DATA_TIMEOUT_S * second_ns;
+    bool data = strcmp(kp_message_str(m, "phase"), "refreshing") == 0;
+    return data && limit_ns < data_ns ? data_ns : limit_ns;
+}
+
 static void on_phase(struct kp_lab *lab, struct lane *l, const struct kp_message *m)
 {
     int64_t now = kp_clock_ns();
     if (!l->loaded_ns)
         l->loaded_ns = now;
     l->heard_ns = now;
-    l->deadline_ns = now + lab->o.launch_timeout_ns;
+    l->deadline_ns = now + kp_lab_phase_limit_ns(m, lab->o.launch_timeout_ns);
     if (strcmp(kp_message_str(m, "phase"), "hold") == 0) {
         l->holds = true;
         kp_lab_compilers_pause(lab, true);
@@ -366,7 +373,7 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
     if (timeout)
         (void)snprintf(
             text, sizeof(text),
-            loaded ? "it did not end within %.0f s" : "loading did not end within %.0f s",
+            loaded ? "it did not end within %.4g s" : "loading did not end within %.4g s",
             loaded ? (double)lab->o.launch_timeout_ns / 1e9 : (double)LOAD_TIMEOUT_S);
     else
         (void)snprintf(text, sizeof(text), "it ended the process that ran it: %s", how);

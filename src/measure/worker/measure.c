@@ -104,9 +104,11 @@ static kopt_status second_look(struct kp_runner *r, struct kp_candidate *c,
     struct kp_mistake third;
     bool spoiled = false;
     double ns;
-    if (!kp_plan_phase(p, "checking"))
+    if (!kp_plan_phase(p, "refreshing"))
         return kp_err(err, KOPT_EIO, "the session is gone");
     kopt_status st = kp_runner_refresh(r, &spoiled, err);
+    if (st == KOPT_OK && !kp_plan_phase(p, "checking"))
+        return kp_err(err, KOPT_EIO, "the session is gone");
     if (st == KOPT_OK)
         st = kp_candidate_run(r, c, 1, 0, &ns, err);
     if (st == KOPT_OK)

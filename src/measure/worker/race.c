@@ -60,7 +60,7 @@ static kopt_status look_again(struct race *x, unsigned s, kopt_error *err)
     struct kp_mistake got;
     bool spoiled = false;
     double ns;
-    kopt_status st = go_on(x, "checking", err);
+    kopt_status st = go_on(x, "refreshing", err);
     if (st == KOPT_OK)
         st = kp_runner_refresh(x->r, &spoiled, err);
     me->bad = !spoiled;

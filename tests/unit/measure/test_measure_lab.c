@@ -80,6 +80,11 @@ static bool misbehave(const char *part, int64_t id, int64_t index)
     }
     if (strcmp(part, "second_dies") == 0 && index == 1)
         return false;
+    if (strcmp(part, "refreshes") == 0) {
+        struct kp_json *j = kp_message_new("is", "phase", id);
+        (void)(kp_json_set_str(j, "phase", "refreshing") && reply(j, NULL, 0));
+        kp_clock_sleep_ns(SECOND);
+    }
     if (strcmp(part, "counts_files") == 0)
         return result(id, 1000 + strays());
     return result(id, 1000);
@@ -639,6 +644,32 @@ static void nonsense_from_a_runner_is_its_candidates_crash(void **state)
     with_part(NULL);
 }
 
+/* Much data takes longer to write than a launch may. */
+static void writing_data_anew_is_no_hang(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    o.launch_timeout_ns = SECOND / 2;
+    with_part("refreshes");
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "good", 0);
+    expect(&ev, KOPT_OUT_OK, "");
+    kp_lab_close(lab);
+    with_part(NULL);
+}
+
+static void limits_under_a_second_are_told(void **state)
+{
+    (void)state;
+    struct kp_lab_options o = options();
+    o.launch_timeout_ns = SECOND / 4;
+    struct kp_lab *lab = open_lab(&o);
+    give_data(lab);
+    struct kp_lab_event ev = compile_and_measure(lab, 1, "hang", 0);
+    expect(&ev, KOPT_OUT_HANG, "within 0.25 s");
+    kp_lab_close(lab);
+}
+
 static void compilers_go_on_after_a_runner_that_died_holding_them(void **state)
 {
     (void)state;
@@ -872,6 +903,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_race_that_fails_leaves_the_lab_at_work),
         cmocka_unit_test(references_are_saved_or_say_why_not),
         cmocka_unit_test(nonsense_from_a_runner_is_its_candidates_crash),
+        cmocka_unit_test(writing_data_anew_is_no_hang),
+        cmocka_unit_test(limits_under_a_second_are_told),
         cmocka_unit_test(compilers_go_on_after_a_runner_that_died_holding_them),
         cmocka_unit_test(compilers_stand_still_while_a_candidate_is_timed),
         cmocka_unit_test(a_noisy_kernel_is_launched_more_often),
