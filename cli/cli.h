@@ -24,6 +24,8 @@ struct cli {
     int verbosity;       /* -1 quiet, 0, 1, 2 */
     const char *line;    /* the command line, for the store */
     const char *path;    /* "kopt store show", for messages */
+    char *store_words;   /* " --store PATH" where it was given, to go behind the commands that
+                            messages name; else NULL */
     const struct cli_command *root;
     const struct cli_command *command;
 };
@@ -42,6 +44,14 @@ __attribute__((format(printf, 2, 3))) int cli_usage(struct cli *c, const char *f
 __attribute__((format(printf, 2, 3))) void cli_warn(struct cli *c, const char *fmt, ...);
 /* "kopt: ..." unless -q. */
 __attribute__((format(printf, 2, 3))) void cli_note(struct cli *c, const char *fmt, ...);
+
+/* "kopt store list --store my.db shows what there is": a hint that names a command (`words`,
+ * "list", with the command's arguments) of the store in use, and what it `does`. */
+enum { CLI_HINT = 256 };
+const char *cli_see(const struct cli *c, const char *words, const char *does,
+                    char out[CLI_HINT]);
+/* " --store PATH", or "" for the store that commands find by themselves. */
+const char *cli_store_words(const struct cli *c);
 
 /* printf on stdout. */
 __attribute__((format(printf, 2, 3))) void cli_print(struct cli *c, const char *fmt, ...);

@@ -98,9 +98,10 @@ static int conclude(struct cli *c, struct cli_tune_view *v, kopt_status st,
     }
     if (st == KOPT_OK)
         return CLI_EXIT_DONE;
-    if (st == KOPT_EFAILED && r && r->subject && !err->hint[0])
-        (void)snprintf(err->hint, sizeof(err->hint), "kopt store failures %lld shows why",
-                       (long long)r->subject);
+    if (st == KOPT_EFAILED && r && r->subject && !err->hint[0]) {
+        (void)snprintf(text, sizeof(text), "failures %lld", (long long)r->subject);
+        (void)cli_see(c, text, "shows why", err->hint);
+    }
     if (st == KOPT_EDEVICE && r && r->subject && !err->hint[0])
         (void)snprintf(err->hint, sizeof(err->hint),
                        "what was measured is kept; the same command goes on from there");

@@ -101,6 +101,23 @@ void cli_text_addf(struct cli_text *t, const char *fmt, ...)
     free(p);
 }
 
+void cli_text_quote(struct cli_text *t, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-+=./:,%@~^";
+    if (word[0] && word[strspn(word, plain)] == '\0') {
+        cli_text_adds(t, word);
+        return;
+    }
+    cli_text_adds(t, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            cli_text_adds(t, "'\\''");
+        else
+            cli_text_add(t, word, 1);
+    cli_text_adds(t, "'");
+}
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
     size_t m = a < b ? a : b;

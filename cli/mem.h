@@ -26,6 +26,8 @@ void cli_text_add(struct cli_text *t, const char *s, size_t n);
 void cli_text_adds(struct cli_text *t, const char *s);
 __attribute__((format(printf, 2, 3))) void cli_text_addf(struct cli_text *t, const char *fmt,
                                                          ...);
+/* A word as a shell reads it back. */
+void cli_text_quote(struct cli_text *t, const char *word);
 
 /* Edit distance of two words (adjacent swaps count once), at most `limit` + 1. */
 size_t cli_distance(const char *a, const char *b, size_t limit);

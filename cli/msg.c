@@ -149,6 +149,20 @@ int cli_usage(struct cli *c, const char *fmt, ...)
     return code;
 }
 
+const char *cli_store_words(const struct cli *c)
+{
+    return c->store_words ? c->store_words : "";
+}
+
+const char *cli_see(const struct cli *c, const char *words, const char *does,
+                    char out[CLI_HINT])
+{
+    int n = snprintf(out, CLI_HINT, "kopt store %s%s %s", words, cli_store_words(c), does);
+    if (n >= CLI_HINT) /* half a path is of no use */
+        (void)snprintf(out, CLI_HINT, "kopt store %s --store .. %s", words, does);
+    return out;
+}
+
 void cli_warn(struct cli *c, const char *fmt, ...)
 {
     va_list ap;

@@ -11,8 +11,15 @@ char *cli_store_path(struct cli *c, const char *given)
 {
     const struct cli_probe *probe = c->out.probe;
     const char *env = probe->env("KOPT_STORE");
-    if (given)
+    free(c->store_words);
+    c->store_words = NULL;
+    if (given) {
+        struct cli_text words = {0};
+        cli_text_adds(&words, " --store ");
+        cli_text_quote(&words, given);
+        c->store_words = words.ptr;
         return cli_strdup(given);
+    }
     if (env && env[0])
         return cli_strdup(env);
     const char *data = probe->env("XDG_DATA_HOME");

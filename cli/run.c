@@ -53,20 +53,7 @@ static char *join(int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         if (i)
             cli_text_adds(&t, " ");
-        const char *word = i ? argv[i] : "kopt";
-        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                    "0123456789_-+=./:,%@~^";
-        if (word[0] && word[strspn(word, plain)] == '\0') {
-            cli_text_adds(&t, word);
-            continue;
-        }
-        cli_text_adds(&t, "'");
-        for (; *word; word++)
-            if (*word == '\'')
-                cli_text_adds(&t, "'\\''");
-            else
-                cli_text_add(&t, word, 1);
-        cli_text_adds(&t, "'");
+        cli_text_quote(&t, i ? argv[i] : "kopt");
     }
     return t.ptr;
 }
@@ -157,5 +144,6 @@ int cli_main(int argc, char **argv, const struct cli_probe *probe)
     }
     int code = finish(&c, dispatch(&c, argc, argv, probe));
     free(line);
+    free(c.store_words);
     return code;
 }

@@ -144,15 +144,16 @@ static int find_by_kernel(struct cli *c, kopt_store *s, const struct cli_args *a
     if (cli_subjects_get(s, args->words[0], pairs, args->n - 1, &found, &err) != KOPT_OK)
         return cli_fail(c, &err);
     int code = 0;
+    char hint[CLI_HINT];
     if (found.n == 0) {
-        code = cli_failf(c, KOPT_ENOTFOUND, "kopt store list shows what there is",
+        code = cli_failf(c, KOPT_ENOTFOUND, cli_see(c, "list", "shows what there is", hint),
                          "the store has nothing of kernel '%s'%s", args->words[0],
                          args->n > 1 ? " with this problem" : "");
     } else {
         cli_subject_copy(out, &found.items[0].s);
         if (found.n > 1)
-            cli_note(c, "%zu subjects fit, this is the newest, %lld; kopt store list has all",
-                     found.n, (long long)out->s.id);
+            cli_note(c, "%zu subjects fit, this is the newest, %lld; %s", found.n,
+                     (long long)out->s.id, cli_see(c, "list", "has all", hint));
     }
     cli_subjects_free(&found);
     return code;
@@ -163,6 +164,7 @@ int cli_subject_find(struct cli *c, kopt_store *s, const struct cli_args *args,
 {
     int64_t id = 0;
     kopt_error err;
+    char hint[CLI_HINT];
     memset(out, 0, sizeof(*out));
     if (!cli_parse_int(args->words[0], &id))
         return find_by_kernel(c, s, args, out);
@@ -170,7 +172,7 @@ int cli_subject_find(struct cli *c, kopt_store *s, const struct cli_args *args,
         return cli_usage(c, "'%s' is one word too many", args->words[1]);
     kopt_status st = kopt_store_subject(s, id, cli_subject_keep, out, &err);
     if (st == KOPT_ENOTFOUND)
-        return cli_failf(c, st, "kopt store list shows what there is",
+        return cli_failf(c, st, cli_see(c, "list", "shows what there is", hint),
                          "the store has no subject %lld", (long long)id);
     return st == KOPT_OK ? 0 : cli_fail(c, &err);
 }

@@ -273,13 +273,14 @@ static int load(struct cli *c, kopt_store *s, const char *word, struct run_find 
                 struct cli_rows *rows)
 {
     kopt_error err;
+    char hint[CLI_HINT];
     int code = cli_id(c, word, "run", &f->id);
     if (code)
         return code;
     if (kopt_store_runs(s, 0, on_run, f, &err) != KOPT_OK)
         return cli_fail(c, &err);
     if (!f->subject)
-        return cli_failf(c, KOPT_ENOTFOUND, "kopt store runs lists them",
+        return cli_failf(c, KOPT_ENOTFOUND, cli_see(c, "runs", "lists them", hint),
                          "the store has no run %lld", (long long)f->id);
     kopt_result_filter filter = {.run = f->id, .outcome = -1, .brief = 1};
     if (kopt_store_subject(s, f->subject, on_subject, f, &err) != KOPT_OK ||

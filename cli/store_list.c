@@ -260,6 +260,7 @@ static int best_nearest(struct cli *c, const struct cli_store_common *o,
     kopt_selector *selector = NULL;
     kopt_error err;
     kopt_selection found = {0};
+    char hint[CLI_HINT];
     size_t n = args->n - 1;
     char **names = cli_alloc(n + 1, sizeof(*names));
     int64_t *values = cli_alloc(n + 1, sizeof(*values));
@@ -276,7 +277,7 @@ static int best_nearest(struct cli *c, const struct cli_store_common *o,
     if (code == 0)
         kopt_select(selector, args->words[0], (const char *const *)names, values, n, &found);
     if (code == 0 && found.how == KOPT_SELECT_NONE) {
-        code = cli_failf(c, KOPT_ENOTFOUND, "kopt store list shows what there is",
+        code = cli_failf(c, KOPT_ENOTFOUND, cli_see(c, "list", "shows what there is", hint),
                          "the store has no valid result of kernel '%s'", args->words[0]);
     } else if (code == 0 && o->json) {
         struct cli_json j = cli_json_begin(stdout, "nearest");

@@ -421,6 +421,7 @@ static int run_result(struct cli *c, const struct cli_args *args, const void *op
     struct cli_rows rows = {0};
     struct cli_subject subject = {0};
     kopt_error err;
+    char hint[CLI_HINT];
     int64_t id = 0;
     if (args->n != 1)
         return cli_usage(c, args->n ? "one result at a time" : "which result?");
@@ -437,8 +438,9 @@ static int run_result(struct cli *c, const struct cli_args *args, const void *op
     if (st != KOPT_OK)
         code = cli_fail(c, &err);
     else if (rows.n == 0)
-        code = cli_failf(c, KOPT_ENOTFOUND, "kopt store show lists the results of a subject",
-                         "the store has no result %lld", (long long)id);
+        code =
+            cli_failf(c, KOPT_ENOTFOUND, cli_see(c, "show SUBJECT", "lists its results", hint),
+                      "the store has no result %lld", (long long)id);
     else if (o->json)
         json_row(&rows, 0, true);
     else

@@ -191,9 +191,11 @@ void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r)
     print_split(v, r);
     if (!r->subject)
         return;
-    cli_print(c, "\nsee more  kopt store show %lld\n", (long long)r->subject);
+    cli_print(c, "\nsee more  kopt store show %lld%s\n", (long long)r->subject,
+              cli_store_words(c));
     if (r->progress.by_outcome[KOPT_OUT_OK] < r->progress.done)
-        cli_print(c, "failures  kopt store failures %lld\n", (long long)r->subject);
+        cli_print(c, "failures  kopt store failures %lld%s\n", (long long)r->subject,
+                  cli_store_words(c));
 }
 
 /* --- JSON --------------------------------------------------------------------------------- */
