@@ -403,7 +403,7 @@ static int open_and_show(struct cli *c, const struct cli_target *t,
     if (st == KOPT_EENV && !o->device && !o->limits) {
         (void)snprintf(err.hint, sizeof(err.hint),
                        "kopt devices says what is missing; or give the numbers by hand: "
-                       "--device-limits max_threads=1024,shared_bytes=49152");
+                       "--device-limits max_threads=1024,shared_bytes=49152,cc=90");
         code = cli_fail(c, &err);
     } else if (st != KOPT_OK) {
         code = cli_fail(c, &err);
@@ -499,14 +499,15 @@ static const struct cli_opt opts[] = {
      .arg = "NAME=N,..",
      .offset = offsetof(struct space_options, limits),
      .help = "the limits by hand, for a device that is not here: "
-             "max_threads=1024,shared_bytes=49152"},
+             "max_threads=1024,shared_bytes=49152,cc=90; those that the rules use"},
 };
 
 static const struct cli_example examples[] = {
     {"space gemm.cl M=512 N=512 K=512", "parameters, counts and what each rule removes"},
     {"space gemm.cu M=512 N=512 K=512 --list -n 20", "the first twenty valid configurations"},
     {"space gemm.cu M=512 N=512 K=512 BM=64,128 --count", "how many are left with BM narrowed"},
-    {"space gemm.cu M=1 N=1 K=1 --device-limits max_threads=1024,shared_bytes=49152",
+    {"space gemm.cu M=512 N=512 K=512 --device-limits "
+     "max_threads=1024,shared_bytes=49152,cc=90",
      "without the GPU"},
 };
 

@@ -57,6 +57,14 @@ static kopt_status mark_used(const struct kp_kernel *k, struct marks *m, kopt_er
     return KOPT_OK;
 }
 
+static unsigned bit_of(const char *field)
+{
+    for (unsigned f = 0; f < N_FIELDS; f++)
+        if (kp_str_is(kp_str_from(field), fields[f].name))
+            return 1U << f;
+    return 0;
+}
+
 /* The field whose name is used and whose bit is not in `given`; NULL when there is none. */
 static const char *first_missing(const struct kp_kernel *k, const struct marks *m,
                                  unsigned given)
@@ -66,11 +74,7 @@ static const char *first_missing(const struct kp_kernel *k, const struct marks *
         if (!kp_str_starts(kp_str_from(name->name), prefix) || !m->slots[name->slot])
             continue;
         const char *field = name->name + sizeof(prefix) - 1;
-        unsigned bit = 0;
-        for (unsigned f = 0; f < N_FIELDS; f++)
-            if (kp_str_is(kp_str_from(field), fields[f].name))
-                bit = 1U << f;
-        if (!(given & bit))
+        if (!(given & bit_of(field)))
             return field;
     }
     return NULL;
@@ -176,7 +180,13 @@ kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
         const char *missing = first_missing(k, &m, given);
         if (missing) {
             st = kp_err(err, KOPT_EUSAGE, "a rule uses device.%s, which is not given", missing);
-            kp_err_hint(err, "add %s=NUMBER", missing);
+            struct kp_buf all = KP_BUF_INIT(4096);
+            for (; missing; missing = first_missing(k, &m, given)) {
+                kp_buf_addf(&all, "%s%s=NUMBER", all.len ? "," : "", missing);
+                given |= bit_of(missing);
+            }
+            kp_err_hint(err, "add %s", kp_buf_text(&all));
+            kp_buf_deinit(&all);
         }
     }
     kp_free(m.slots);

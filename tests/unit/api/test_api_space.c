@@ -239,6 +239,19 @@ static void rules_are_explained_in_order(void **state)
     close_space(&o);
 }
 
+static void all_limits_that_are_missing_are_told_at_once(void **state)
+{
+    kopt_kernel *k = NULL;
+    kopt_space *s = NULL;
+    kopt_error err;
+    (void)state;
+    write_file("k.cl", source);
+    assert_int_equal(kopt_kernel_load("k.cl", &k, &err), KOPT_OK);
+    assert_int_equal(kopt_space_new_limits(k, problem, 1, "cc=0", &s, &err), KOPT_EUSAGE);
+    assert_string_equal(err.hint, "add max_threads=NUMBER,warp=NUMBER");
+    kopt_kernel_free(k);
+}
+
 static void limits_by_hand_are_checked(void **state)
 {
     static const struct {
@@ -307,6 +320,7 @@ int main(void)
         cmocka_unit_test(samples_are_valid_and_the_same_for_a_seed),
         cmocka_unit_test(rules_are_explained_in_order),
         cmocka_unit_test(limits_by_hand_are_checked),
+        cmocka_unit_test(all_limits_that_are_missing_are_told_at_once),
         cmocka_unit_test(every_failing_allocation_is_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
