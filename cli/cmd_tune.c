@@ -206,6 +206,8 @@ const struct cli_command cli_cmd_tune = {
         "kernel's reference, and written to the store. What is there already is not measured "
         "again: run the same command to go on after a stop, or with a larger budget. The default "
         "configuration is tried first; the best few meet again in a final, interleaved race.\n\n"
+        "The report gives medians; the percentage behind a time is half the width of the "
+        "median's 95 % confidence interval, over it.\n\n"
         "Ctrl-C stops and keeps everything; once more exits at once.",
     .opts = cli_tune_opts,
     .n_opts = CLI_TUNE_N_OPTS,

@@ -31,10 +31,58 @@ const char *cli_spread(const struct cli_term *t, const kopt_result *r, char out[
     char percent[CLI_NUM];
     double half = (r->high_ns - r->low_ns) / 2 / r->median_ns;
     out[0] = '\0';
-    if (isfinite(half))
+    if (isfinite(half) && r->n_times == 1)
+        (void)snprintf(out, CLI_NUM, "one launch");
+    else if (isfinite(half))
         (void)snprintf(out, CLI_NUM, "%s%.30s", cli_sign(t, CLI_PLUS_MINUS),
                        cli_percent(half, percent));
     return out;
+}
+
+/* The place in "m.cl:3:5: error: text", "error: m.cl:3:5: text" or "m.cu(3): error: text",
+ * given what stands before the text. Returns its length, 0 = there is none; *at: where it
+ * begins. */
+static size_t place_in(const char *line, size_t n, const char **at)
+{
+    static const char error[] = "error:";
+    size_t error_bytes = sizeof(error) - 1;
+    while (n && (*line == ' ' || *line == '\t')) {
+        line++;
+        n--;
+    }
+    if (n > error_bytes && memcmp(line, error, error_bytes) == 0) {
+        line += error_bytes + 1;
+        n -= error_bytes + 1;
+    }
+    while (n && (line[n - 1] == ' ' || line[n - 1] == ':'))
+        n--;
+    if (n > error_bytes && memcmp(line + n - error_bytes + 1, error, error_bytes - 1) == 0) {
+        n -= error_bytes - 1;
+        if (n > 6 && memcmp(line + n - 6, "fatal ", 6) == 0)
+            n -= 6;
+        while (n && (line[n - 1] == ' ' || line[n - 1] == ':'))
+            n--;
+    }
+    size_t end = n && line[n - 1] == ')' ? n - 1 : n;
+    size_t digits = end;
+    while (digits && line[digits - 1] >= '0' && line[digits - 1] <= '9')
+        digits--;
+    *at = line;
+    return digits < end && digits > 1 && line[digits - 1] == (end < n ? '(' : ':') ? n : 0;
+}
+
+char *cli_message(const kopt_result *r)
+{
+    const char *message = r->message ? r->message : "";
+    const char *log = r->log ? r->log : "";
+    const char *text =
+        r->outcome == KOPT_OUT_COMPILE_ERROR && message[0] ? strstr(log, message) : NULL;
+    const char *line = text;
+    const char *place = NULL;
+    while (line && line > log && line[-1] != '\n')
+        line--;
+    size_t n = text ? place_in(line, (size_t)(text - line), &place) : 0;
+    return n ? cli_strf("%.*s: %s", (int)n, place, message) : cli_strdup(message);
 }
 
 void cli_json_result(struct cli_json *j, const kopt_result *r, bool all)

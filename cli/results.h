@@ -12,9 +12,13 @@ char *cli_config_words(const char *json);
 /* The same of "BM=64,BN=32". */
 char *cli_config_spaced(const char *text);
 
-/* Half the width of the interval over the median with its sign, "+-0.3 %"; "" when it is not
- * known. */
+/* Half the width of the interval over the median with its sign, "+-0.3 %"; "one launch" where
+ * there is none to tell; "" when it is not known. */
 const char *cli_spread(const struct cli_term *t, const kopt_result *r, char out[CLI_NUM]);
+
+/* Why it is not ok, of a compile error with the place that its log gives: "m.cl:3:5: no such
+ * type". The caller frees it. */
+char *cli_message(const kopt_result *r);
 
 /* Members of a result's JSON object; with samples and log where `all`. */
 void cli_json_result(struct cli_json *j, const kopt_result *r, bool all);

@@ -295,7 +295,9 @@ const struct cli_command cli_cmd_store_show = {
     .name = "show",
     .summary = "show the results of a subject",
     .args = "SUBJECT | KERNEL [NAME=VALUE..]",
-    .about = "Of each configuration the newest result, the fastest first.",
+    .about =
+        "Of each configuration the newest result, the fastest first: the median, half the width "
+        "of its 95 % confidence interval over it, and how many times the best it takes.",
     .opts = show_opts,
     .n_opts = CLI_LEN(show_opts),
     .examples = show_examples,
@@ -339,7 +341,9 @@ static void time_lines(struct cli *c, struct cli_table *t, const kopt_result *r)
     char a[CLI_NUM];
     char b[CLI_NUM];
     char d[CLI_NUM];
-    if (r->outcome == KOPT_OUT_OK && !isfinite(r->low_ns))
+    if (r->outcome == KOPT_OUT_OK && r->n_times == 1)
+        line(t, "median", "%s, of one launch", cli_time(term, r->median_ns, a));
+    else if (r->outcome == KOPT_OUT_OK && !isfinite(r->low_ns))
         line(t, "median", "%s", cli_time(term, r->median_ns, a));
     else if (r->outcome == KOPT_OUT_OK)
         line(t, "median", "%s, 95 %% interval %s to %s", cli_time(term, r->median_ns, a),
@@ -508,7 +512,22 @@ static struct group *group_rows(const struct cli_rows *rows, size_t *n)
     return groups;
 }
 
-static void print_groups(struct cli *c, const struct group *groups, size_t n)
+/* The reason of a group, of a compile error with the place in its log; the caller frees it. */
+static char *why(kopt_store *s, const struct group *g)
+{
+    kopt_result_filter f = {.id = g->id, .outcome = -1};
+    struct cli_rows rows = {0};
+    char *text = NULL;
+    if (g->outcome == KOPT_OUT_COMPILE_ERROR && cli_rows_get(s, &f, &rows, NULL) == KOPT_OK &&
+        rows.n)
+        text = cli_message(&rows.items[0]);
+    cli_rows_free(&rows);
+    if (text)
+        return text;
+    return cli_strdup(g->message[0] ? g->message : kopt_outcome_text(g->outcome));
+}
+
+static void print_groups(struct cli *c, kopt_store *s, const struct group *groups, size_t n)
 {
     static const struct cli_column columns[] = {{"OUTCOME", CLI_LEFT, CLI_WHOLE},
                                                 {"", CLI_RIGHT, CLI_WHOLE},
@@ -518,11 +537,12 @@ static void print_groups(struct cli *c, const struct group *groups, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct group *g = &groups[i];
         char *words = cli_config_words(g->config);
+        char *reason = why(s, g);
         cli_cell(t, cli_outcome_style(g->outcome), "%s", kopt_outcome_name(g->outcome));
         cli_cell(t, CLI_PLAIN, "%s", cli_count((double)g->n, text));
-        cli_cell(t, CLI_PLAIN, "%s",
-                 g->message[0] ? g->message : kopt_outcome_text(g->outcome));
+        cli_cell(t, CLI_PLAIN, "%s", reason);
         cli_table_note(t, 2, CLI_DIM, "result %lld: %s", (long long)g->id, words);
+        free(reason);
         free(words);
     }
     cli_table_print(t, &c->out, 0);
@@ -552,7 +572,7 @@ static int show_failures(struct cli *c, kopt_store *s, const void *options,
     if (!o->json) {
         print_subject(c, subject);
         if (n)
-            print_groups(c, groups, n);
+            print_groups(c, s, groups, n);
         else
             cli_print(c, "nothing failed\n");
     }

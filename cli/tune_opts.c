@@ -194,7 +194,8 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .help =
          "when to stop: 200 (evaluations), 60s, 10m, 2h, 25% (of the valid configurations), "
          "or several with commas, whichever comes first (default: 1,000, which is all of "
-         "a space that is not larger)",
+         "a space that is not larger). What the store already has counts; set-up and the "
+         "final race come on top",
      .group = "Search"},
     {.name = "strategy",
      .letter = 's',

@@ -78,7 +78,12 @@ static void print_speedup(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     struct cli *c = v->c;
     const char *times = cli_sign(&c->out, CLI_TIMES);
-    if (r->speedup > 0) {
+    bool same = is_there(&r->first) && strcmp(r->best_text, r->first_text) == 0;
+    if (same) {
+        cli_print(c, "\nspeed-up  none: the default is the best\n");
+    } else if (!r->best.race && r->interrupted) {
+        cli_print(c, "\nspeed-up  not known: stopped before the final race\n");
+    } else if (r->speedup > 0) {
         cli_print(c, "\nspeed-up  %s%.2f%s%s over the default", cli_on(&c->out, CLI_GREEN),
                   r->speedup, times, cli_off(&c->out, CLI_GREEN));
         if (r->speedup_low > 0 && r->speedup_high > 0)
@@ -87,11 +92,11 @@ static void print_speedup(struct cli_tune_view *v, const kopt_tune_report *r)
     }
     for (size_t i = 0; i < r->n_tied && i < TIED_SHOWN; i++) {
         char *words = cli_config_spaced(r->tied[i]);
-        cli_print(c, "%s%s\n",
-                  i                ? "          "
-                  : r->speedup > 0 ? "tied with "
-                                   : "\ntied with ",
-                  words);
+        cli_print(c, "%s%s%s\n",
+                  i                        ? "          "
+                  : same || r->speedup > 0 ? "tied with "
+                                           : "\ntied with ",
+                  words, strcmp(r->tied[i], r->first_text) == 0 ? "  (the default)" : "");
         free(words);
     }
     if (r->n_tied > TIED_SHOWN)
@@ -144,6 +149,23 @@ static void share_row(struct cli_table *t, const char *name, double seconds, dou
     cli_cell(t, CLI_DIM, "%s", what);
 }
 
+/* Nothing was launched: there is no time to account for. */
+static bool all_known(const kopt_tune_report *r)
+{
+    return r->progress.from_store && r->progress.from_store == r->progress.done &&
+           !(r->split.launch_s > 0);
+}
+
+static void print_known(struct cli_tune_view *v, const kopt_tune_report *r)
+{
+    char n[CLI_NUM];
+    char wall[CLI_NUM];
+    bool one = r->progress.done == 1;
+    cli_print(v->c, "\n%s%s result%s came from the store, nothing was measured; %s in all\n",
+              one ? "the " : "all ", one ? "one" : cli_count((double)r->progress.done, n),
+              one ? "" : "s", cli_duration(r->split.wall_s, wall));
+}
+
 static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     static const struct cli_column columns[] = {{"TIME SPENT", CLI_LEFT, CLI_WHOLE},
@@ -162,7 +184,8 @@ static void print_split(struct cli_tune_view *v, const kopt_tune_report *r)
     share_row(t, "  loading", s->load_s, s->wall_s, "images, by the driver");
     share_row(t, "  launches", s->launch_s, s->wall_s, "warm-up and timed");
     share_row(t, "  checking", s->check_s, s->wall_s, "outputs against references");
-    share_row(t, "device idle", s->idle_s, s->wall_s, "waits for the compiler or the search");
+    share_row(t, "device idle", s->idle_s, s->wall_s,
+              "waits for set-up, the compiler or the search");
     share_row(t, "compiling", s->compile_s, 0, workers);
     share_row(t, "search", s->search_s, s->wall_s, "");
     share_row(t, "store", s->store_s, s->wall_s, "");
@@ -188,7 +211,10 @@ void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r)
         print_speedup(v, r);
     }
     print_outcomes(v, r);
-    print_split(v, r);
+    if (all_known(r))
+        print_known(v, r);
+    else
+        print_split(v, r);
     if (!r->subject)
         return;
     cli_print(c, "\nsee more  kopt store show %lld%s\n", (long long)r->subject,

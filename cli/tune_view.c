@@ -81,7 +81,7 @@ static void on_start(void *user, const kopt_tune_start *s)
 
 /* --- results ------------------------------------------------------------------------------ */
 
-enum { TIME_COLUMNS = 10, SPREAD_COLUMNS = 9 };
+enum { TIME_COLUMNS = 10, SPREAD_COLUMNS = 10 };
 
 /* -v: one line for each. */
 static void print_result(struct cli_tune_view *v, const kopt_result *r, const char *config)
@@ -107,9 +107,11 @@ static void print_result(struct cli_tune_view *v, const kopt_result *r, const ch
     (void)fprintf(t->file, "%s%s%s%s", words, r->from_store ? "  (from the store)" : "",
                   r->dropped ? "  (dropped early)" : "", r->race ? "  (race)" : "");
     if (r->message && r->message[0]) {
-        char *message = cli_clean(r->message, false);
+        char *whole = cli_message(r);
+        char *message = cli_clean(whole, false);
         (void)fprintf(t->file, "  %s", message);
         free(message);
+        free(whole);
     }
     (void)fputc('\n', t->file);
     free(words);
@@ -120,7 +122,9 @@ static void on_result(void *user, const kopt_result *r, const char *config)
     struct cli_tune_view *v = user;
     size_t o = (size_t)r->outcome;
     if (r->outcome != KOPT_OUT_OK && o < KOPT_OUT_COUNT && !v->messages[o][0]) {
-        copy(v->messages[o], sizeof(v->messages[o]), r->message);
+        char *message = cli_message(r);
+        copy(v->messages[o], sizeof(v->messages[o]), message);
+        free(message);
         copy(v->configs[o], sizeof(v->configs[o]), config);
     }
     if (v->json) {
