@@ -12,4 +12,5 @@ known=$(grep -c '"type":"result".*"outcome":"ok"' out)
 kopt store list --store s.db --json | json_lines ok | sed "s/ok=$known\$/ok=all of them/"
 kopt tune "$DATA/slow.cl" N=64 A=1,2,3,4,5,6,7,8 -d fake:0 -s exhaustive --store s.db --json -q | json_lines from_store race >again
 echo "$(grep -c 'race=false' again) of 160, taken from the store: $(grep -c 'from_store=true race=false' again)" | sed "s/: $known\$/: all of them/"
-ls "$TMPDIR"
+# ThreadSanitizer, for which there is no room, leaves a file of its own.
+ls "$TMPDIR" | grep -v "^tsan\.rodata\." || true
