@@ -42,8 +42,9 @@ typedef struct kopt_run {
     const char *strategy;
     const char *version;
     const char *host;
-    const char *state;   /* "running", "done", "interrupted", "failed" */
-    const char *summary; /* JSON */
+    const char *state;   /* "running", "done", "interrupted", "failed", "killed" (its process
+                            ended without a word) */
+    const char *summary; /* JSON; "" = not known */
     int64_t seed;
     int64_t begun_us;
     int64_t ended_us; /* 0 = not yet */
@@ -139,7 +140,9 @@ typedef struct kopt_selection {
 } kopt_selection;
 
 /* The stored configuration for a problem: names[n] with values[n], in any order. Allocates
- * nothing and cannot fail. Thread: any. */
+ * nothing and cannot fail. Thread: any. The kernel's rules are not evaluated: unless how is
+ * KOPT_SELECT_EXACT the configuration was valid for another problem or device and may break a
+ * rule here, and then give wrong results. kopt_space_valid() tells. */
 KOPT_API void kopt_select(const kopt_selector *s, const char *kernel, const char *const *names,
                           const int64_t *values, size_t n, kopt_selection *out);
 

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "store/ops.h"
+#include "store/owner.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,7 +166,17 @@ kopt_status kp_store_run_begin(struct kp_store *st, struct kp_store_run *run, ko
     kopt_status code = kp_store_may_write(st, err);
     if (code == KOPT_OK)
         code = sane_names(texts, sizeof(texts) / sizeof(texts[0]), err);
-    return code == KOPT_OK ? st->ops->run_begin(st, run, err) : code;
+    if (code != KOPT_OK)
+        return code;
+    char owner[KP_OWNER_BYTES] = "";
+    struct kp_store_run own = *run;
+    if (!own.summary[0] && strcmp(own.state, "running") == 0 && kp_owner_here(own.host)) {
+        kp_owner_summary(owner);
+        own.summary = owner;
+    }
+    code = st->ops->run_begin(st, &own, err);
+    run->id = own.id;
+    return code;
 }
 
 kopt_status kp_store_run_end(struct kp_store *st, int64_t run, const char *state,
@@ -265,11 +276,26 @@ kopt_status kp_store_subject_get(struct kp_store *st, int64_t id, kp_subject_vis
     return code;
 }
 
+struct run_call {
+    kp_run_visit visit;
+    void *user;
+};
+
+static bool give_run(void *user, const struct kp_store_run *r)
+{
+    const struct run_call *call = user;
+    struct kp_store_run run = *r;
+    if (kp_owner_gone(&run))
+        run.state = "killed";
+    return call->visit(call->user, &run);
+}
+
 kopt_status kp_store_runs(struct kp_store *st, int64_t subject, kp_run_visit visit, void *user,
                           kopt_error *err)
 {
+    struct run_call call = {visit, user};
     st->walking++;
-    kopt_status code = st->ops->runs(st, subject, visit, user, err);
+    kopt_status code = st->ops->runs(st, subject, give_run, &call, err);
     st->walking--;
     return code;
 }

@@ -66,8 +66,9 @@ struct kp_store_run {
     const char *strategy;
     const char *version; /* kopt's */
     const char *host;
-    const char *state;   /* "running", "done", "interrupted", "failed" */
-    const char *summary; /* JSON; "" while running */
+    const char *state;   /* "running", "done", "interrupted", "failed"; in listings "killed":
+                            running when its process ended */
+    const char *summary; /* JSON; "" at the begin: then the store notes this process in it */
     int64_t seed;
     int64_t begun_us;
     int64_t ended_us; /* 0 = not yet */

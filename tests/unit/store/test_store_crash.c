@@ -267,6 +267,83 @@ static void processes_that_make_the_same_store_agree(void **state)
     }
 }
 
+/* --- whose process is gone -----------------------------------------------------------------
+ */
+
+struct states {
+    char state[8][16]; /* by run */
+    char summary[8][96];
+};
+
+static bool note_state(void *user, const struct kp_store_run *r)
+{
+    struct states *s = user;
+    assert_in_range(r->id, 1, 7);
+    (void)snprintf(s->state[r->id], sizeof(s->state[0]), "%s", r->state);
+    (void)snprintf(s->summary[r->id], sizeof(s->summary[0]), "%s", r->summary);
+    return true;
+}
+
+static void begin_a_run(struct fixture *f, const char *host, const char *summary)
+{
+    struct kp_subject s = a_subject();
+    child_must(f, kp_store_open(f->path, KP_STORE_WRITE, 20000, &f->st, &f->err), "open");
+    child_must(f, kp_store_subject(f->st, &s, &f->err), "subject");
+    struct kp_store_run run = a_run(s.id);
+    run.host = host;
+    run.summary = summary;
+    child_must(f, kp_store_run_begin(f->st, &run, &f->err), "run");
+    kp_store_close(f->st);
+    f->st = NULL;
+}
+
+static void a_run_whose_process_is_gone_was_killed(void **state)
+{
+    struct fixture *f = *state;
+    struct states s = {0};
+    char host[256] = "";
+    char other[96];
+    siginfo_t info;
+    (void)gethostname(host, sizeof(host) - 1);
+    kp_store_close(f->st);
+    f->st = NULL;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        begin_a_run(f, host, "");
+        begin_a_run(f, "elsewhere", "");
+        _exit(0);
+    }
+    /* It has ended, and its number is still its own. */
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(info.si_status, 0);
+    begin_a_run(f, host, "");                       /* 3 */
+    begin_a_run(f, host, "{\"pid\":1,\"more\":2}"); /* 4: not what a run notes */
+    fixture_open(f);
+    ASSERT_OK(f, kp_store_runs(f->st, 0, note_state, &s, &f->err));
+    assert_string_equal(s.state[1], "killed");
+    assert_string_equal(s.state[2], "running");
+    assert_string_equal(s.summary[2], "");
+    assert_string_equal(s.state[3], "running");
+    assert_string_equal(s.state[4], "running");
+
+    /* Another process that has got the number of one that is gone. */
+    unsigned long long started = 0;
+    assert_int_equal(sscanf(strstr(s.summary[3], "started\":"), "started\":%llu", &started), 1);
+    (void)snprintf(other, sizeof(other), "{\"pid\":%ld,\"started\":%llu}", (long)getpid(),
+                   started + 1);
+    kp_store_close(f->st);
+    begin_a_run(f, host, other); /* 5 */
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    fixture_open(f);
+    ASSERT_OK(f, kp_store_run_end(f->st, 3, "done", "{}", &f->err));
+    ASSERT_OK(f, kp_store_runs(f->st, 0, note_state, &s, &f->err));
+    assert_string_equal(s.state[1], "killed");
+    assert_string_equal(s.state[3], "done");
+    assert_string_equal(s.summary[3], "{}");
+    assert_string_equal(s.state[5], "killed");
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_folder, fixture_end)
@@ -275,6 +352,7 @@ int main(void)
         CASE(kill_dash_9_loses_at_most_the_one_in_flight),
         CASE(a_store_whose_making_was_killed_is_made_again),
         CASE(processes_that_make_the_same_store_agree),
+        CASE(a_run_whose_process_is_gone_was_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
