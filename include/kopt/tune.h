@@ -52,7 +52,8 @@ typedef struct kopt_tune_progress {
     double best_ns;          /* NaN = none yet */
     double first_ns;         /* the default configuration's median; NaN = not known */
     const char *best_config; /* "BM=64,BN=32"; "" = none yet */
-    const char *phase;       /* "setting up", "searching", "final race" */
+    const char *phase;       /* "setting up", "writing the inputs", "computing the reference",
+                              "searching", "final race" */
 } kopt_tune_progress;
 
 /* Where the wall time of a session went: device_s and idle_s add up to wall_s. Of several
@@ -157,9 +158,10 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_new(const kopt_tune_options *o, ko
  * failure; or a reference kernel crashed or hung), KOPT_EDEVICE (the device is gone),
  * KOPT_EIO/KOPT_EFULL/KOPT_EBUSY (the store; what was measured before is kept), KOPT_EUSAGE
  * (it ran before), KOPT_ENOMEM. Of data and references, which are made when the first
- * configuration is to be compiled: KOPT_EINPUT (a fill, a tolerance, a reference's source: with
- * its line), KOPT_ERANGE (sizes), KOPT_EENV (no C compiler), KOPT_ECRASH and KOPT_ETIMEOUT (a C
- * reference), KOPT_EFULL (device memory or disk), KOPT_EIO. */
+ * configuration is to be compiled: KOPT_EINPUT (a fill, a tolerance, a reference's source, one
+ * that gives nothing but NaN: with its line), KOPT_ERANGE (sizes), KOPT_EENV (no C compiler),
+ * KOPT_ECRASH and KOPT_ETIMEOUT (a C reference; it has 600 s), KOPT_EFULL (device memory or
+ * disk), KOPT_EIO. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_run(kopt_tuner *t,
                                                   const kopt_tune_report **report,
                                                   kopt_error *err);

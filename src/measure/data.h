@@ -46,18 +46,39 @@ void kp_data_describe(const struct kp_bound *b, const struct kp_conditions *how,
 
 /* Compile the C file of `check` with the host's compiler ($CC, cc), call its function in a
  * process of its own over the input files (files[arg], NULL for outputs), and write the checked
- * buffer to `out_path`. $CC may have words behind the program's name. Errors: KOPT_EENV (no C
- * compiler), KOPT_EINPUT (does not compile: its first error line), KOPT_ECRASH, KOPT_ETIMEOUT,
- * KOPT_EINTR, KOPT_EIO, KOPT_ENOMEM. */
+ * buffer to `out_path`. $CC may have words behind the program's name. Errors, with the check's
+ * name and place: KOPT_EENV (no C compiler), KOPT_EINPUT (does not compile: its first error
+ * line; no such function; other arguments), KOPT_ECRASH, KOPT_ETIMEOUT; KOPT_EINTR, KOPT_EIO,
+ * KOPT_ENOMEM. */
 struct kp_host_reference {
     const struct kp_bound *bound;
     size_t check;
     const char *const *files; /* by argument */
     const char *scratch;      /* folder for its own files */
     int64_t timeout_ns;
-    int wake_fd; /* a byte there ends it with KOPT_EINTR; -1 = none */
+    int wake_fd;              /* a byte there ends it with KOPT_EINTR; -1 = none */
+    void (*tick)(void *user); /* called several times a second meanwhile; NULL = none */
+    void *user;
 };
 kopt_status kp_host_reference_run(const struct kp_host_reference *h, const char *out_path,
                                   kopt_error *err);
+/* Is the C file of `check` there? Errors: KOPT_EINPUT (where it was looked for), KOPT_ENOMEM.
+ */
+kopt_status kp_host_reference_exists(const struct kp_bound *b, size_t check, kopt_error *err);
+
+/* Add the place of a check to an error, with its line. */
+void kp_check_place(const struct kp_kernel *k, size_t check, kopt_error *err);
+
+/* What a reference gave. */
+struct kp_expected {
+    uint64_t n; /* numbers */
+    uint64_t n_nan;
+    uint64_t first_nan;
+    bool untouched; /* not one byte differs from what was there before */
+};
+/* Look through the file of an answer. `before` is the file of what the reference was given,
+ * NULL for poison. Errors: KOPT_EIO. */
+kopt_status kp_expected_look(const char *path, enum kp_elem elem, const char *before,
+                             struct kp_expected *out, kopt_error *err);
 
 #endif

@@ -51,17 +51,96 @@ static char *user_file(const struct kp_host_reference *h)
     return copy;
 }
 
+/* Put "check of y: " before what went wrong, and the check's place in the kernel file. */
+static kopt_status at_check(const struct kp_kernel *k, size_t check, kopt_error *err)
+{
+    const struct kp_check_decl *c = &k->checks[check];
+    kp_err_wrap(err, "check of %s", k->args[c->arg].name);
+    kp_check_place(k, check, err);
+    return err ? err->code : KOPT_EINPUT;
+}
+
+void kp_check_place(const struct kp_kernel *k, size_t check, kopt_error *err)
+{
+    int line = k->checks[check].line;
+    bool same = k->source_path && strcmp(k->path, k->source_path) == 0;
+    const char *text = same ? k->source.ptr : NULL;
+    const char *end = text ? text + k->source.len : NULL;
+    for (int i = 1; i < line && text; i++) {
+        text = memchr(text, '\n', (size_t)(end - text));
+        text = text ? text + 1 : NULL;
+    }
+    const char *stop = text ? memchr(text, '\n', (size_t)(end - text)) : NULL;
+    kp_err_at(err, k->path, line, 0, text, text ? (int)((stop ? stop : end) - text) : 0);
+}
+
+static kopt_status only_look(void *user, const void *bytes, size_t n)
+{
+    (void)user;
+    (void)bytes;
+    (void)n;
+    return KOPT_OK;
+}
+
+kopt_status kp_host_reference_exists(const struct kp_bound *b, size_t check, kopt_error *err)
+{
+    const struct kp_kernel *k = b->kernel;
+    struct kp_host_reference h = {.bound = b, .check = check};
+    struct kp_file_id id;
+    kopt_error why;
+    char *path = user_file(&h);
+    kopt_status st = path ? KOPT_OK : kp_err_nomem(err);
+    if (st != KOPT_OK || kp_file_identify(path, &id) ||
+        kp_file_walk(path, only_look, NULL, &why) == KOPT_OK)
+        goto done;
+    st = kp_err(err, KOPT_EINPUT, "its reference %s", why.message);
+    st = err ? at_check(k, check, err) : st;
+    kp_err_hint(err, "a reference's path counts from the kernel file's folder");
+done:
+    kp_free(path);
+    return st;
+}
+
+/* "void f(float a, const float *x, float *y, int32_t N)": what the function has to be. */
+static void prototype(const struct kp_host_reference *h, struct kp_buf *b)
+{
+    const struct kp_kernel *k = h->bound->kernel;
+    size_t place = 0;
+    kp_buf_addf(b, "void %s(", k->checks[h->check].name);
+    for (size_t i = 0; i < k->n_args; i++) {
+        const struct kp_arg *a = &k->args[i];
+        if (a->kind == KP_ARG_LOCAL)
+            continue;
+        bool buffer = a->kind == KP_ARG_BUFFER;
+        kp_buf_addf(b, "%s%s%s %s%s", place++ ? ", " : "",
+                    buffer && a->dir == KP_DIR_IN ? "const " : "", c_type(a->elem),
+                    buffer ? "*" : "", a->name);
+    }
+    kp_buf_addc(b, ')');
+}
+
+/* The lines of the wrapper that can be wrong, and the name that they go by. */
+enum { LINE_FUNCTION = 3, LINE_CALL = 8 };
+static const char call_name[] = "kopt-call:";
+
 static kopt_status write_wrapper(const struct kp_host_reference *h, const char *user,
                                  const char *path, kopt_error *err)
 {
     const struct kp_kernel *k = h->bound->kernel;
+    const char *name = k->checks[h->check].name;
     struct kp_buf b = KP_BUF_INIT(1 << 20);
     size_t place = 0;
     kp_buf_adds(&b, "#include <stdint.h>\n#include ");
     quote(&b, user);
-    kp_buf_adds(&b, "\nvoid kopt_reference_entry(void *const *a);\n"
-                    "void kopt_reference_entry(void *const *a)\n{\n    ");
-    kp_buf_addf(&b, "%s(", k->checks[h->check].name);
+    kp_buf_addf(&b,
+                "\n#line 1 \"kopt-call\"\n"
+                "void kopt_reference_entry(void *const *a);\n"
+                "#ifndef %s\n"
+                "static const void *const kopt_reference_is = (const void *)&%s;\n"
+                "#endif\n"
+                "#pragma GCC diagnostic error \"-Wint-conversion\"\n"
+                "void kopt_reference_entry(void *const *a)\n{\n    %s(",
+                name, name, name);
     for (size_t i = 0; i < k->n_args; i++) {
         const struct kp_arg *a = &k->args[i];
         if (a->kind == KP_ARG_LOCAL)
@@ -81,29 +160,36 @@ static kopt_status write_wrapper(const struct kp_host_reference *h, const char *
     return st;
 }
 
+static void tick(const struct kp_host_reference *h)
+{
+    if (h->tick)
+        h->tick(h->user);
+}
+
 /* Wait for a process that speaks no frames. True: it ended with status 0. */
-static bool wait_quiet(struct kp_proc *p, int64_t timeout_ns, int wake_fd, char *how,
-                       size_t how_bytes)
+static bool wait_quiet(const struct kp_host_reference *h, struct kp_proc *p, int64_t timeout_ns,
+                       char *how, size_t how_bytes)
 {
     int64_t deadline = kp_clock_ns() + timeout_ns;
     while (!kp_proc_ended(p, how, how_bytes)) {
-        if (kp_clock_ns() > deadline || kp_readable(wake_fd)) {
+        if (kp_clock_ns() > deadline || kp_readable(h->wake_fd)) {
             kp_proc_kill(p);
             (void)snprintf(how, how_bytes, "it did not end in time");
             return false;
         }
+        tick(h);
         kp_clock_sleep_ns(2000000);
     }
     return strcmp(how, "exit status 0") == 0;
 }
 
-/* The first line with "error" in it, else the first line. */
+/* The first line that tells an error, else the first line. */
 static void first_error_line(const char *path, char *out, size_t bytes)
 {
     struct kp_buf text = KP_BUF_INIT(1 << 20);
     (void)kp_file_read(path, &text, NULL);
     const char *t = kp_buf_text(&text);
-    const char *at = strstr(t, "error");
+    const char *at = strstr(t, "error: ");
     while (at && at > t && at[-1] != '\n')
         at--;
     at = at ? at : t;
@@ -130,6 +216,34 @@ static size_t compiler_words(char *text, size_t bytes, const char **words)
     return n;
 }
 
+/* What the compiler said: of the user's file as it is; of the wrapper, which is ours and soon
+ * gone, in words of the kernel file. */
+static kopt_status compile_error(const struct kp_host_reference *h, const char *how,
+                                 const char *line, kopt_error *err)
+{
+    const struct kp_check_decl *c = &h->bound->kernel->checks[h->check];
+    struct kp_buf b = KP_BUF_INIT(1 << 16);
+    bool ours = strncmp(line, call_name, sizeof(call_name) - 1) == 0;
+    long at = ours ? strtol(line + sizeof(call_name) - 1, NULL, 10) : 0;
+    const char *said = ours ? strstr(line, "error: ") : NULL;
+    said = said ? said + strlen("error: ") : line;
+    prototype(h, &b);
+    if (at == LINE_FUNCTION) {
+        (void)kp_err(err, KOPT_EINPUT, "%s has no function '%s'; it is called as %s", c->path,
+                     c->name, kp_buf_text(&b));
+        kp_err_hint(err, "another name stands behind the file's: %s:NAME", c->path);
+    } else if (at == LINE_CALL) {
+        (void)kp_err(err, KOPT_EINPUT, "%s() of %s does not take the kernel's arguments: %s",
+                     c->name, c->path, said);
+        kp_err_hint(err, "it is called as %s", kp_buf_text(&b));
+    } else {
+        (void)kp_err(err, KOPT_EINPUT, "its reference %s does not compile (%s): %s", c->path,
+                     how, said);
+    }
+    kp_buf_deinit(&b);
+    return KOPT_EINPUT;
+}
+
 static kopt_status run_cc(const struct kp_host_reference *h, const char *source,
                           const char *library, const char *output, bool openmp, kopt_error *err)
 {
@@ -138,20 +252,13 @@ static kopt_status run_cc(const struct kp_host_reference *h, const char *source,
     char cc[512];
     const char *argv[CC_WORDS_MAX + 16];
     size_t n = 0;
-    argv[n++] = "env"; /* finds the compiler in PATH */
+    argv[n++] = "env";      /* finds the compiler in PATH */
+    argv[n++] = "LC_ALL=C"; /* its messages are read */
     n += compiler_words(cc, sizeof(cc), argv + n);
-    const char *const fixed[] = {"-std=gnu17",
-                                 "-O3",
-                                 "-march=native",
-                                 "-fPIC",
-                                 "-shared",
-                                 "-w",
-                                 "-o",
-                                 library,
-                                 source,
-                                 "-lm",
-                                 openmp ? "-fopenmp" : NULL,
-                                 NULL};
+    const char *const fixed[] = {
+        "-std=gnu17", "-O3",   "-march=native", "-fPIC", "-shared",
+        "-o",         library, source,          "-lm",   openmp ? "-fopenmp" : NULL,
+        NULL};
     memcpy(argv + n, fixed, sizeof(fixed));
     struct kp_proc_options o = {.path = "/usr/bin/env", .argv = argv, .output_path = output};
     struct kp_proc p;
@@ -159,19 +266,17 @@ static kopt_status run_cc(const struct kp_host_reference *h, const char *source,
     kopt_status st = kp_proc_start(&o, &p, err);
     if (st != KOPT_OK)
         return st;
-    if (wait_quiet(&p, COMPILE_TIMEOUT_S * second_ns, h->wake_fd, how, sizeof(how)))
+    if (wait_quiet(h, &p, COMPILE_TIMEOUT_S * second_ns, how, sizeof(how)))
         return KOPT_OK;
     if (kp_readable(h->wake_fd))
         return kp_err(err, KOPT_EINTR, "interrupted");
     if (strcmp(how, "exit status 127") == 0) {
-        st = kp_err(err, KOPT_EENV, "no C compiler (%s) to build the reference with", argv[1]);
+        st = kp_err(err, KOPT_EENV, "no C compiler (%s) to build the reference with", argv[2]);
         kp_err_hint(err, "install gcc, set CC, or check against a kernel instead");
         return st;
     }
     first_error_line(output, line, sizeof(line));
-    st = kp_err(err, KOPT_EINPUT, "the reference does not compile (%s): %s", how, line);
-    kp_err_at(err, h->bound->kernel->path, h->bound->kernel->checks[h->check].line, 0, NULL, 0);
-    return st;
+    return compile_error(h, how, line, err);
 }
 
 /* {"bytes": n, "file": path, "save": path} for each argument that the function takes. */
@@ -208,17 +313,47 @@ static struct kp_json *arguments(const struct kp_host_reference *h, const char *
     return NULL;
 }
 
-static kopt_status read_answer(const struct kp_buf *frame, kopt_error *err)
+static kopt_status read_answer(const struct kp_host_reference *h, const struct kp_buf *frame,
+                               kopt_error *err)
 {
     struct kp_message m;
     kopt_status st = kp_message_parse(frame, &m, err);
     if (st == KOPT_OK && strcmp(kp_message_what(&m, "is"), "done") != 0) {
         kopt_error e;
         kp_message_get_error(&m, &e);
-        st = kp_err(err, e.code, "%s", e.message);
+        const char *said = strstr(e.message, ".so: "); /* the loader's, behind our file */
+        st = e.code == KOPT_EENV && said
+                 ? kp_err(err, KOPT_EINPUT, "its reference %s cannot be loaded: %s",
+                          h->bound->kernel->checks[h->check].path, said + strlen(".so: "))
+                 : kp_err(err, e.code, "%s", e.message);
     }
     kp_message_deinit(&m);
     return st;
+}
+
+/* It ended without an answer, or has none in time. */
+static kopt_status no_answer(const struct kp_host_reference *h, struct kp_proc *p, bool ended,
+                             const char *log, kopt_error *err)
+{
+    const struct kp_check_decl *c = &h->bound->kernel->checks[h->check];
+    char how[64] = "";
+    struct kp_buf text = KP_BUF_INIT(1 << 12);
+    if (!ended) {
+        (void)kp_err(err, KOPT_ETIMEOUT, "%s() of %s did not return within %.3g s", c->name,
+                     c->path, (double)h->timeout_ns / (double)second_ns);
+        kp_err_hint(err, "take a smaller problem, or check against a kernel or a file");
+        return KOPT_ETIMEOUT;
+    }
+    for (int i = 0; i < 200 && !kp_proc_ended(p, how, sizeof(how)); i++)
+        kp_clock_sleep_ns(1000000);
+    (void)kp_err(err, KOPT_ECRASH, "%s() of %s crashed or ended its process: %s", c->name,
+                 c->path, how);
+    if (kp_file_read(log, &text, NULL) == KOPT_OK && text.len > 0) { /* an assertion's text */
+        const char *t = kp_buf_text(&text);
+        kp_err_hint(err, "it wrote: %.*s", (int)strcspn(t, "\n"), t);
+    }
+    kp_buf_deinit(&text);
+    return KOPT_ECRASH;
 }
 
 static kopt_status call_library(const struct kp_host_reference *h, const char *library,
@@ -249,21 +384,18 @@ static kopt_status call_library(const struct kp_host_reference *h, const char *l
     int got = 0;
     struct kp_proc *procs[] = {&p};
     while (st == KOPT_OK && (got = kp_proc_frame(&p, &frame)) == 0 &&
-           kp_clock_ns() < deadline && !kp_readable(h->wake_fd))
+           kp_clock_ns() < deadline && !kp_readable(h->wake_fd)) {
         kp_proc_wait(procs, 1, h->wake_fd, 200);
-    if (st == KOPT_OK && got == 0 && kp_readable(h->wake_fd)) {
-        st = kp_err(err, KOPT_EINTR, "interrupted");
-    } else if (st == KOPT_OK && got == KP_FRAME_NO_MEMORY) {
-        st = kp_err_nomem(err);
-    } else if (st == KOPT_OK && got <= 0) {
-        char how[64] = "it did not end in time";
-        for (int i = 0; got < 0 && i < 200 && !kp_proc_ended(&p, how, sizeof(how)); i++)
-            kp_clock_sleep_ns(1000000);
-        st = kp_err(err, got < 0 ? KOPT_ECRASH : KOPT_ETIMEOUT, "the reference %s failed: %s",
-                    h->bound->kernel->checks[h->check].name, how);
-    } else if (st == KOPT_OK) {
-        st = read_answer(&frame, err);
+        tick(h);
     }
+    if (st == KOPT_OK && got == 0 && kp_readable(h->wake_fd))
+        st = kp_err(err, KOPT_EINTR, "interrupted");
+    else if (st == KOPT_OK && got == KP_FRAME_NO_MEMORY)
+        st = kp_err_nomem(err);
+    else if (st == KOPT_OK && got <= 0)
+        st = no_answer(h, &p, got < 0, log, err);
+    else if (st == KOPT_OK)
+        st = read_answer(h, &frame, err);
     kp_json_free(j);
     kp_proc_kill(&p);
     kp_free(worker);
@@ -288,6 +420,10 @@ kopt_status kp_host_reference_run(const struct kp_host_reference *h, const char 
         st = run_cc(h, source, library, output, false, err);
     if (st == KOPT_OK)
         st = call_library(h, library, out_path, err);
+    if (err &&
+        (st == KOPT_EINPUT || st == KOPT_ECRASH || st == KOPT_ETIMEOUT || st == KOPT_EENV) &&
+        !err->file[0])
+        st = at_check(h->bound->kernel, h->check, err);
     kp_free(user);
     return st;
 }

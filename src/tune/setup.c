@@ -104,13 +104,25 @@ static int64_t cores_of(const struct kp_device_info *info)
     return info->limits.compute_units < allowed ? info->limits.compute_units : allowed;
 }
 
+/* Told before the hash, which reads them, would tell less. */
+static kopt_status references_exist(const struct kp_session *s, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; i < s->kernel->n_checks && st == KOPT_OK; i++)
+        if (s->kernel->checks[i].kind == KP_CHECK_C)
+            st = kp_host_reference_exists(s->bound, i, err);
+    return st;
+}
+
 kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
 {
     struct kp_buf problem = KP_BUF_INIT(TEXT_MAX);
     struct kp_buf data = KP_BUF_INIT(TEXT_MAX);
     char hash[KP_SHA256_HEX + 1];
     const struct kp_device_info *info = kp_lab_device(s->lab);
-    kopt_status st = kp_kernel_hash(s->kernel, hash, err);
+    kopt_status st = references_exist(s, err);
+    if (st == KOPT_OK)
+        st = kp_kernel_hash(s->kernel, hash, err);
     if (st != KOPT_OK)
         return st;
     struct kp_conditions how = {.seed = data_seed,
@@ -330,9 +342,51 @@ static kopt_status run_reference_kernel(struct kp_session *s, size_t check, cons
             break;
         kp_space_sample(s->bound->space, &rng, config);
     }
-    if (st != KOPT_OK && st != KOPT_EINTR)
-        kp_err_wrap(err, "reference kernel %s", c->name);
+    if (st != KOPT_OK && st != KOPT_EINTR) {
+        kp_err_wrap(err, "check of %s: reference kernel %s", k->args[c->arg].name, c->name);
+        if (err && !err->file[0])
+            kp_check_place(k, check, err);
+    }
     return st;
+}
+
+/* A reference that fails to be one is found here, not by candidates that all seem right or
+ * all seem wrong. NaN matches NaN, as some kernels do give it. */
+static kopt_status judge_answer(struct kp_session *s, const struct files *f, size_t check,
+                                kopt_error *err)
+{
+    const struct kp_kernel *k = s->kernel;
+    const struct kp_check_decl *c = &k->checks[check];
+    const struct kp_arg *a = &k->args[c->arg];
+    const char *input = "";
+    struct kp_expected got;
+    kopt_status st = kp_expected_look(f->checks[check], a->elem, f->args[c->arg], &got, err);
+    if (st != KOPT_OK)
+        return st;
+    if (a->dir == KP_DIR_OUT)
+        input = "; an 'out' holds NaN before: is it to be 'inout', or is not all written?";
+    if (got.n_nan == got.n && got.n > 0) {
+        st = kp_err(err, KOPT_EINPUT, "check of %s: its reference %s gives nothing but NaN%s",
+                    a->name, c->name, input);
+        kp_check_place(k, check, err);
+        kp_err_hint(err, "--no-check times the kernel without a reference");
+    } else if (got.n_nan > 0) {
+        kp_log(&s->log, KP_LOG_WARN,
+               "%s:%d: the reference %s gives NaN for %" PRIu64 " of %" PRIu64
+               " elements of %s, the first at %" PRIu64 ": NaN is right there%s",
+               k->path, c->line, c->name, got.n_nan, got.n, a->name, got.first_nan, input);
+    } else if (got.untouched) {
+        kp_log(&s->log, KP_LOG_WARN,
+               "%s:%d: the reference %s leaves %s as it was: the check does not tell a kernel "
+               "that does nothing",
+               k->path, c->line, c->name, a->name);
+    }
+    return st;
+}
+
+static void tick(void *user)
+{
+    kp_session_report_progress(user, false);
 }
 
 static kopt_status run_reference(struct kp_session *s, const struct files *f, size_t check,
@@ -344,12 +398,18 @@ static kopt_status run_reference(struct kp_session *s, const struct files *f, si
                                   .files = (const char *const *)f->args,
                                   .scratch = kp_lab_scratch(s->lab),
                                   .timeout_ns = (int64_t)(HOST_REFERENCE_S * second_ns),
-                                  .wake_fd = s->stop_fd};
+                                  .wake_fd = s->stop_fd,
+                                  .tick = tick,
+                                  .user = s};
+    kopt_status st;
     switch (c->kind) {
     case KP_CHECK_KERNEL:
-        return run_reference_kernel(s, check, f->checks[check], err);
     case KP_CHECK_C:
-        return kp_host_reference_run(&h, f->checks[check], err);
+        kp_log(&s->log, KP_LOG_INFO, "computing %s by the reference %s",
+               s->kernel->args[c->arg].name, c->name);
+        st = c->kind == KP_CHECK_C ? kp_host_reference_run(&h, f->checks[check], err)
+                                   : run_reference_kernel(s, check, f->checks[check], err);
+        return st == KOPT_OK ? judge_answer(s, f, check, err) : st;
     case KP_CHECK_FILE:
     case KP_CHECK_FILL:
         return kp_data_write_check(s->bound, check, f->checks[check], err);
@@ -406,16 +466,23 @@ kopt_status kp_session_data(struct kp_session *s, kopt_error *err)
         files_deinit(s, &f);
         return kp_err_nomem(err);
     }
+    const char *before = s->phase;
     kopt_status st = enough_memory(s, err);
+    s->phase = "writing the inputs";
+    kp_session_report_progress(s, true);
     if (st == KOPT_OK)
         st = write_inputs(s, &f, err);
+    s->phase = "computing the reference";
     if (st == KOPT_OK && s->o.check >= 0) {
+        kp_session_report_progress(s, true);
         if (s->kernel->n_checks == 0)
             kp_log(&s->log, KP_LOG_WARN,
                    "%s declares no check: results are timed, not verified", s->kernel->path);
         st = make_checks(s, &f, err);
     }
     files_deinit(s, &f);
+    s->phase = before;
+    kp_session_report_progress(s, true);
     s->data_ready = st == KOPT_OK;
     return st;
 }

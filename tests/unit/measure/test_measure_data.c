@@ -327,6 +327,62 @@ static void running_out_of_memory_is_an_error_like_any_other(void **state)
     unbind(&x);
 }
 
+static struct kp_expected looked_at(enum kp_elem e, const void *bytes, size_t n,
+                                    const char *before)
+{
+    struct kp_expected a;
+    kopt_error err;
+    assert_int_equal(kp_file_put("answer.bin", bytes, n, NULL), KOPT_OK);
+    if (kp_expected_look("answer.bin", e, before, &a, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    return a;
+}
+
+static void answers_are_looked_through_for_nan(void **state)
+{
+    (void)state;
+    const float f32[] = {1, (float)INFINITY, (float)NAN, -(float)NAN};
+    const double f64[] = {-(double)INFINITY, (double)NAN};
+    const uint16_t f16[] = {0x7c00, 0x7c01, 0xfe00, 0x7f80};
+    const uint16_t bf16[] = {0x7f80, 0x7c01, 0xffc0};
+    const int32_t i32[] = {-1, 0x7fc00000};
+    struct kp_expected a = looked_at(KP_F32, f32, sizeof(f32), NULL);
+    assert_int_equal(a.n, 4);
+    assert_int_equal(a.n_nan, 2);
+    assert_int_equal(a.first_nan, 2);
+    a = looked_at(KP_F64, f64, sizeof(f64), NULL);
+    assert_int_equal(a.n_nan, 1);
+    assert_int_equal(a.first_nan, 1);
+    a = looked_at(KP_F16, f16, sizeof(f16), NULL);
+    assert_int_equal(a.n_nan, 3);
+    assert_int_equal(a.first_nan, 1);
+    a = looked_at(KP_BF16, bf16, sizeof(bf16), NULL);
+    assert_int_equal(a.n_nan, 1);
+    assert_int_equal(a.first_nan, 2);
+    assert_int_equal(looked_at(KP_I32, i32, sizeof(i32), NULL).n_nan, 0);
+}
+
+static void answers_are_compared_with_what_was_there(void **state)
+{
+    (void)state;
+    enum { N = 100000 }; /* more than is read at once */
+    static int32_t v[N];
+    assert_int_equal(kp_file_put("before.bin", v, sizeof(v), NULL), KOPT_OK);
+    assert_true(looked_at(KP_I32, v, sizeof(v), "before.bin").untouched);
+    assert_false(looked_at(KP_I32, v, sizeof(v), NULL).untouched);
+    v[N - 1] = 1;
+    struct kp_expected a = looked_at(KP_I32, v, sizeof(v), "before.bin");
+    assert_false(a.untouched);
+    assert_int_equal(a.n, N);
+    memset(v, 0xff, sizeof(v));
+    assert_true(looked_at(KP_I32, v, sizeof(v), NULL).untouched);
+    kopt_error err;
+    assert_int_equal(kp_expected_look("answer.bin", KP_I32, "none.bin", &a, &err), KOPT_EIO);
+    assert_int_equal(kp_expected_look("none.bin", KP_I32, NULL, &a, &err), KOPT_EIO);
+    assert_int_equal(kp_file_put("answer.bin", v, 7, NULL), KOPT_OK);
+    assert_int_equal(kp_expected_look("answer.bin", KP_I32, NULL, &a, &err), KOPT_EIO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +397,8 @@ int main(void)
         cmocka_unit_test(scalars_out_of_range_are_refused),
         cmocka_unit_test(descriptions_tell_data_apart),
         cmocka_unit_test(running_out_of_memory_is_an_error_like_any_other),
+        cmocka_unit_test(answers_are_looked_through_for_nan),
+        cmocka_unit_test(answers_are_compared_with_what_was_there),
     };
     return cmocka_run_group_tests_name("measure/data", tests, NULL, NULL);
 }
