@@ -2,6 +2,11 @@
 /* libkopt in a program of your own: tune a kernel, then ask for its configuration at run time.
  *
  *   cc -o embed embed.c -I$PREFIX/include -L$PREFIX/lib -lkopt -Wl,-rpath,$PREFIX/lib
+ *
+ * or, with PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig, $(pkg-config --cflags --libs kopt) for the
+ * folders and -lkopt. Without the rpath the loader needs LD_LIBRARY_PATH=$PREFIX/lib, or
+ * ldconfig where $PREFIX is /usr/local.
+ *
  *   ./embed gemm/gemm.cl opencl:0 M=256 N=256 K=256
  *
  * A second run measures nothing again: the results are in embed.kopt.db. */
