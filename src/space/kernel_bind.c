@@ -32,12 +32,27 @@ static void list_names(const struct kp_kernel *k, struct kp_buf *out)
                     k->params[i].name);
 }
 
+/* Is it a name that the command line may have? */
+static bool is_given(const struct kp_kernel *k, const char *name)
+{
+    for (size_t i = 0; i < k->n_problem; i++)
+        if (strcmp(k->problem[i], name) == 0)
+            return true;
+    for (size_t i = 0; i < k->n_params; i++)
+        if (strcmp(k->params[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static kopt_status unknown(const struct binding *w, struct kp_str name)
 {
     struct kp_buf names = KP_BUF_INIT(240);
     kopt_status st =
         kp_err(w->err, KOPT_EUSAGE, "%s: no problem size or parameter is named '%.*s'",
                w->b->kernel->path, KP_STR_FMT(name));
+    const char *near = kp_scope_nearest(&w->b->kernel->scope, name);
+    if (near && is_given(w->b->kernel, near))
+        kp_buf_addf(&names, "did you mean '%s'? ", near);
     list_names(w->b->kernel, &names);
     kp_err_hint(w->err, "%s", kp_buf_text(&names));
     kp_buf_deinit(&names);
