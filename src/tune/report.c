@@ -31,8 +31,10 @@ static void split(struct kp_session *s)
     p->compile_s = seconds(use.compile_ns);
     p->search_s = seconds(s->search_ns);
     p->store_s = seconds(s->store_ns);
-    kp_log(&s->log, KP_LOG_DEBUG, "sensors %.3f s, from a result to the next launch %.3f s",
-           seconds(use.sense_ns), seconds(s->dispatch_ns));
+    kp_log(
+        &s->log, KP_LOG_DEBUG,
+        "reading sensors took %.3f s in all, the ways from a result to the next launch %.3f s",
+        seconds(use.sense_ns), seconds(s->dispatch_ns));
     int64_t ours = s->search_use.device_ns - s->search_use.launch_ns + s->dispatch_ns;
     p->overhead_ms = s->n_fed ? (double)ours / 1e6 / (double)s->n_fed : (double)NAN;
 }
