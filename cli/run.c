@@ -112,6 +112,11 @@ static int dispatch(struct cli *c, int argc, char **argv, const struct cli_probe
             cli_print(c, "kopt %s\n", kopt_version());
             return CLI_EXIT_DONE;
         }
+        /* "kopt store help list" is "kopt store list --help". */
+        if (c->command != c->root && at < argc && strcmp(argv[at], "help") == 0) {
+            common.help = true;
+            at++;
+        }
         const struct cli_command *sub = at < argc ? find_sub(c->command, argv[at]) : NULL;
         if (at < argc && !sub)
             return unknown_command(c, argv[at]);

@@ -6,6 +6,7 @@
 #include "cli/units.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,14 +35,33 @@ static void json_subject(const kopt_subject *s)
     cli_json_end(&j);
 }
 
-static void print_subjects(struct cli *c, const struct cli_subjects *l)
+static bool one_device(const struct cli_subjects *l)
 {
-    static const struct cli_column columns[] = {
+    for (size_t i = 1; i < l->n; i++)
+        if (strcmp(l->items[i].s.device, l->items[0].s.device) != 0)
+            return false;
+    return true;
+}
+
+/* What there is room for, from all columns to the fewest. */
+enum list_room { ALL, NO_DEVICE, NO_LAST };
+
+static struct cli_table *table_of(struct cli *c, const struct cli_subjects *l,
+                                  enum list_room room)
+{
+    static const struct cli_column all[] = {
         {"ID", CLI_RIGHT, CLI_WHOLE},      {"KERNEL", CLI_LEFT, CLI_CUT},
-        {"PROBLEM", CLI_LEFT, CLI_CUT},    {"DEVICE", CLI_LEFT, CLI_CUT},
+        {"PROBLEM", CLI_LEFT, CLI_CUT},    {"DEVICE", CLI_LEFT, CLI_WHOLE},
         {"RESULTS", CLI_RIGHT, CLI_WHOLE}, {"OK", CLI_RIGHT, CLI_WHOLE},
         {"BEST", CLI_RIGHT, CLI_WHOLE},    {"LAST", CLI_LEFT, CLI_WHOLE}};
-    struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
+    enum { DEVICE = 3, LAST = 7 };
+    struct cli_column columns[CLI_LEN(all)];
+    size_t n = 0;
+    for (size_t i = 0; i < CLI_LEN(all); i++)
+        if ((i != DEVICE || room < NO_DEVICE) && (i != LAST || room < NO_LAST))
+            columns[n++] = all[i];
+    struct cli_table *t = cli_table_new(columns, n);
+    bool apart = room >= NO_DEVICE && !one_device(l);
     char text[CLI_NUM];
     for (size_t i = 0; i < l->n; i++) {
         const kopt_subject *s = &l->items[i].s;
@@ -49,12 +69,35 @@ static void print_subjects(struct cli *c, const struct cli_subjects *l)
         cli_cell(t, CLI_BOLD, "%lld", (long long)s->id);
         cli_cell(t, CLI_PLAIN, "%s", s->kernel);
         cli_cell(t, CLI_PLAIN, "%s", problem);
-        cli_cell(t, CLI_PLAIN, "%s", s->device);
+        if (room < NO_DEVICE)
+            cli_cell(t, CLI_PLAIN, "%s", s->device);
         cli_cell(t, CLI_PLAIN, "%s", cli_count((double)s->n_results, text));
         cli_cell(t, CLI_PLAIN, "%s", cli_count((double)s->n_ok, text));
         cli_cell(t, CLI_PLAIN, "%s", cli_time(&c->out, s->best_ns, text));
-        cli_cell(t, CLI_PLAIN, "%s", cli_date(s->last_us, text));
+        if (room < NO_LAST)
+            cli_cell(t, CLI_PLAIN, "%s", cli_date(s->last_us, text));
+        if (apart)
+            cli_table_note(t, 1, CLI_DIM, "on %s", s->device);
         free(problem);
+    }
+    return t;
+}
+
+/* On a narrow terminal the device stands above the table where it is the same everywhere, else
+ * below its row; then the date goes. */
+static void print_subjects(struct cli *c, const struct cli_subjects *l)
+{
+    size_t width = c->out.width > 0 ? (size_t)c->out.width : SIZE_MAX;
+    enum list_room room = ALL;
+    struct cli_table *t = table_of(c, l, room);
+    while (cli_table_width(t) > width && room < NO_LAST) {
+        cli_table_free(t);
+        t = table_of(c, l, ++room);
+    }
+    if (room >= NO_DEVICE && one_device(l)) {
+        char *device = cli_clean(l->items[0].s.device, false);
+        cli_print(c, "on %s\n", device);
+        free(device);
     }
     cli_table_print(t, &c->out, 0);
     cli_table_free(t);
@@ -121,10 +164,13 @@ const struct cli_command cli_cmd_store_list = {
 
 /* --- runs --------------------------------------------------------------------------------- */
 
+enum { RUN_COLUMNS = 7, STATE_COLUMN = 2, ROOM_FOR_COMMAND = 120 };
+
 struct runs {
     struct cli *c;
     struct cli_table *table;
     bool json;
+    bool below; /* a command has a line of its own, below the run's */
 };
 
 static double took_s(const kopt_run *r)
@@ -161,17 +207,20 @@ static int on_run(void *user, const kopt_run *r)
     cli_cell(runs->table, CLI_PLAIN, "%s", cli_date(r->begun_us, text));
     cli_cell(runs->table, CLI_PLAIN, "%s", cli_duration(took_s(r), text));
     cli_cell(runs->table, CLI_PLAIN, "%s", r->strategy[0] ? r->strategy : "-");
-    cli_cell(runs->table, CLI_PLAIN, "%s", r->command);
+    if (runs->below)
+        cli_table_note(runs->table, STATE_COLUMN, CLI_DIM, "%s", r->command);
+    else
+        cli_cell(runs->table, CLI_PLAIN, "%s", r->command);
     return 1;
 }
 
 static int run_runs(struct cli *c, const struct cli_args *args, const void *options)
 {
-    static const struct cli_column columns[] = {
+    static const struct cli_column columns[RUN_COLUMNS] = {
         {"RUN", CLI_RIGHT, CLI_WHOLE},  {"SUBJECT", CLI_RIGHT, CLI_WHOLE},
         {"STATE", CLI_LEFT, CLI_WHOLE}, {"BEGUN", CLI_LEFT, CLI_WHOLE},
         {"TOOK", CLI_RIGHT, CLI_WHOLE}, {"STRATEGY", CLI_LEFT, CLI_WHOLE},
-        {"COMMAND", CLI_LEFT, CLI_CUT}};
+        {"COMMAND", CLI_LEFT, CLI_WRAP}};
     const struct cli_store_common *o = options;
     struct cli_subject subject = {0};
     kopt_error err;
@@ -181,7 +230,8 @@ static int run_runs(struct cli *c, const struct cli_args *args, const void *opti
         return code;
     if (args->n)
         code = cli_subject_find(c, s, args, &subject);
-    struct runs runs = {c, cli_table_new(columns, CLI_LEN(columns)), o->json};
+    bool below = c->out.width > 0 && c->out.width < ROOM_FOR_COMMAND;
+    struct runs runs = {c, cli_table_new(columns, RUN_COLUMNS - below), o->json, below};
     if (code == 0 && kopt_store_runs(s, subject.s.id, on_run, &runs, &err) != KOPT_OK)
         code = cli_fail(c, &err);
     if (code == 0 && cli_table_rows(runs.table))
@@ -331,7 +381,7 @@ static int best_subjects(struct cli *c, kopt_store *s, const struct cli_args *ar
 static int run_best(struct cli *c, const struct cli_args *args, const void *options)
 {
     static const struct cli_column columns[] = {
-        {"ID", CLI_RIGHT, CLI_WHOLE},   {"DEVICE", CLI_LEFT, CLI_CUT},
+        {"ID", CLI_RIGHT, CLI_WHOLE},   {"DEVICE", CLI_LEFT, CLI_CUT_FIRST},
         {"PROBLEM", CLI_LEFT, CLI_CUT}, {"TIME", CLI_RIGHT, CLI_WHOLE},
         {"", CLI_LEFT, CLI_WHOLE},      {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
     const struct cli_store_common *o = options;

@@ -209,6 +209,9 @@ static int print_show(struct cli *c, kopt_store *s, const kopt_result_filter *f,
     kopt_error err;
     size_t n = 0;
     char text[CLI_NUM];
+    char failures[CLI_NUM];
+    char hint[CLI_HINT];
+    (void)snprintf(failures, sizeof(failures), "failures %lld", (long long)subject->id);
     print_subject(c, subject);
     if (rows->n)
         print_rows(c, rows);
@@ -219,9 +222,13 @@ static int print_show(struct cli *c, kopt_store *s, const kopt_result_filter *f,
         return 0;
     if (kopt_store_results(s, &every, count_configs, &n, &err) != KOPT_OK)
         return cli_fail(c, &err);
-    if (n > rows->n)
-        cli_note(c, "the best %zu of %s configurations; --all shows every one", rows->n,
-                 cli_count((double)n, text));
+    if (n && !rows->n)
+        cli_note(c, "none of %s configurations is ok; %s", cli_count((double)n, text),
+                 cli_see(c, failures, "shows why", hint));
+    else if (n > rows->n)
+        cli_note(c, "%s%zu of %s configurations, each with its newest result; --all shows %s",
+                 rows->n == SHOWN ? "the best " : "", rows->n, cli_count((double)n, text),
+                 rows->n == SHOWN ? "every one" : "those that failed, too");
     return 0;
 }
 
@@ -267,7 +274,7 @@ static const struct cli_opt show_opts[] = {
      .letter = 'a',
      .kind = CLI_FLAG,
      .offset = offsetof(struct show_options, all),
-     .help = "every result, the failed ones with their reasons; else the best 20"},
+     .help = "every configuration, the failed ones with their reasons; else the best 20"},
     {.name = "outcome",
      .kind = CLI_CHOICE,
      .arg = "X",
@@ -287,7 +294,8 @@ static const struct cli_opt show_opts[] = {
 
 static const struct cli_example show_examples[] = {
     {"store show 3", "the 20 best results of subject 3"},
-    {"store show gemm M=512 --all", "every result of the newest subject of gemm with M=512"},
+    {"store show gemm M=512 --all",
+     "every configuration of the newest subject of gemm with M=512"},
     {"store show 3 --outcome wrong", "which configurations gave wrong results"},
 };
 
@@ -297,7 +305,9 @@ const struct cli_command cli_cmd_store_show = {
     .args = "SUBJECT | KERNEL [NAME=VALUE..]",
     .about =
         "Of each configuration the newest result, the fastest first: the median, half the width "
-        "of its 95 % confidence interval over it, and how many times the best it takes.",
+        "of its 95 % confidence interval over it, and how many times the best it takes. "
+        "Parameters stand in the order of their names. A subject has more results than "
+        "configurations where some were measured again, as in the final race.",
     .opts = show_opts,
     .n_opts = CLI_LEN(show_opts),
     .examples = show_examples,

@@ -99,6 +99,14 @@ static size_t measure(const struct cli_table *t, size_t indent, size_t *widths)
     return total;
 }
 
+size_t cli_table_width(const struct cli_table *t)
+{
+    size_t *widths = cli_alloc(t->n_columns, sizeof(*widths));
+    size_t total = measure(t, 0, widths);
+    free(widths);
+    return total;
+}
+
 size_t cli_table_room(const struct cli_table *t)
 {
     size_t *widths = cli_alloc(t->n_columns, sizeof(*widths));
@@ -114,14 +122,19 @@ static void shrink(const struct cli_table *t, size_t total, size_t room, size_t 
     size_t *wrapped = &widths[t->n_columns - 1];
     if (last->fit == CLI_WRAP && *wrapped > WRAPPED_MIN)
         total -= *wrapped - WRAPPED_MIN;
+    enum cli_fit_how fit = CLI_CUT_FIRST;
     while (total > room) {
         size_t widest = t->n_columns;
         for (size_t i = 0; i < t->n_columns; i++)
-            if (t->columns[i].fit == CLI_CUT && widths[i] > SHRUNK_MIN &&
+            if (t->columns[i].fit == fit && widths[i] > SHRUNK_MIN &&
                 (widest == t->n_columns || widths[i] > widths[widest]))
                 widest = i;
-        if (widest == t->n_columns)
+        if (widest == t->n_columns && fit == CLI_CUT)
             return;
+        if (widest == t->n_columns) {
+            fit = CLI_CUT;
+            continue;
+        }
         widths[widest]--;
         total--;
     }
@@ -139,7 +152,7 @@ static void add_cell(struct cli_text *line, const struct cli_term *term,
     size_t columns = cli_columns(cell->text);
     size_t bytes = strlen(cell->text);
     const char *cut = "";
-    if (columns > width && column->fit == CLI_CUT) {
+    if (columns > width && (column->fit == CLI_CUT || column->fit == CLI_CUT_FIRST)) {
         bytes = cli_fit(cell->text, width - 1);
         cut = cli_sign(term, CLI_ELLIPSIS);
         columns = cli_columns_n(cell->text, bytes) + 1;

@@ -9,9 +9,10 @@ enum cli_align { CLI_LEFT, CLI_RIGHT };
 
 /* What happens to text where the terminal is too narrow. */
 enum cli_fit_how {
-    CLI_WHOLE, /* it stays as it is */
-    CLI_CUT,   /* its end is left out */
-    CLI_WRAP   /* it goes on below; for the last column */
+    CLI_WHOLE,     /* it stays as it is */
+    CLI_CUT,       /* its end is left out */
+    CLI_CUT_FIRST, /* the same, before CLI_CUT takes anything away */
+    CLI_WRAP       /* it goes on below; for the last column */
 };
 
 struct cli_column {
@@ -34,6 +35,8 @@ __attribute__((format(printf, 4, 5))) void
 cli_table_note(struct cli_table *t, size_t column, enum cli_style style, const char *fmt, ...);
 
 size_t cli_table_rows(const struct cli_table *t);
+/* How wide it is where nothing is cut. */
+size_t cli_table_width(const struct cli_table *t);
 /* How wide all but its last column are. */
 size_t cli_table_room(const struct cli_table *t);
 /* Titles (unless all are "") and rows. */

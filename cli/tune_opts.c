@@ -126,6 +126,21 @@ bool cli_parse_samples(const char *value, void *field, char *why, size_t bytes)
     return true;
 }
 
+bool cli_parse_race(const char *value, void *field, char *why, size_t bytes)
+{
+    int64_t *out = field;
+    if (!cli_parse_int(value, out))
+        return wrong(why, bytes, "'%s' is not a whole number", value);
+    if (*out == 0)
+        return wrong(why, bytes,
+                     "the final race cannot be left out, since the best and the speed-up come "
+                     "from it; 1 is the shortest");
+    if (*out < 0 || *out > KOPT_RACE_MAX)
+        return wrong(why, bytes, "%s is out of range, it must be 1 to %d", value,
+                     KOPT_RACE_MAX);
+    return true;
+}
+
 bool cli_parse_size(const char *value, void *field, char *why, size_t bytes)
 {
     static const struct {
@@ -212,11 +227,10 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .offset = AT(seed),
      .help = "of the search; the same seed makes the same choices (default 1)"},
     {.name = "race",
-     .kind = CLI_INT,
+     .kind = CLI_CUSTOM,
      .arg = "N",
-     .min = 1,
-     .max = KOPT_RACE_MAX,
      .offset = AT(race),
+     .parse = cli_parse_race,
      .help = "configurations in the final race, beside the default (default 5)"},
     {.name = "samples",
      .kind = CLI_CUSTOM,

@@ -42,10 +42,11 @@ enum { CLI_TUNE_N_OPTS = 19 };
 extern const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS];
 extern const struct cli_tune_options cli_tune_defaults;
 
-/* The values of --budget ("200", "60s", "25%", several with commas), --samples ("7..50", "20")
- * and of sizes in bytes ("64MiB", "4G"). False: `why` says what is wrong. */
+/* The values of --budget ("200", "60s", "25%", several with commas), --samples ("7..50", "20"),
+ * --race and of sizes in bytes ("64MiB", "4G"). False: `why` says what is wrong. */
 bool cli_parse_budget(const char *value, void *field, char *why, size_t bytes);
 bool cli_parse_samples(const char *value, void *field, char *why, size_t bytes);
+bool cli_parse_race(const char *value, void *field, char *why, size_t bytes);
 bool cli_parse_size(const char *value, void *field, char *why, size_t bytes);
 
 #endif

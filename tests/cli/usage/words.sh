@@ -11,3 +11,11 @@ try kopt store result x
 try kopt store compare 1
 try kopt store import
 try kopt completion fish
+# A name that is near another.
+try kopt space "$DATA/copy.cl" N=64 --device-limits cc=0 NB=32
+try kopt space "$DATA/copy.cl" M=64 --device-limits cc=0
+try kopt space "$DATA/copy.cl" N=64 bm_=32 --device-limits cc=0
+# What many try first.
+kopt store help | head -1
+kopt store help list | head -1
+try kopt store help lst
