@@ -177,7 +177,7 @@ static double distance(const struct kp_search_env *env, const uint32_t *a, const
 /* To the nearest configuration that was asked. */
 static double distance_to_asked(const struct forest *f, const uint32_t *config)
 {
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (size_t i = 0; i < f->history.n; i++)
         least = fmin(least, distance(f->env, config, kp_history_at(&f->history, i)));
     for (size_t i = 0; i < f->n_flight; i++)
@@ -262,7 +262,7 @@ static bool forest_propose(void *state, uint32_t *config)
     const struct kp_candidates *c = &f->candidates;
     kp_trees_predict(f->trees, f->points, c->n, f->mean, f->dev);
     double kappa = kappa_end + kappa_extra * kappa_fall / (kappa_fall + (double)f->history.n);
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (size_t i = 0; i < c->n; i++) {
         double estimate = (double)f->mean[i] - kappa * (double)f->dev[i];
         if (estimate < least) {
