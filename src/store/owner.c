@@ -15,6 +15,10 @@ enum { STAT_BYTES_MAX = 4096, HOST_BYTES = 256 };
 
 static const char format[] = "{\"pid\":%" PRId64 ",\"started\":%" PRIu64 "}";
 
+static const char start_format[] =
+    ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+    " %*s %*s %*s %*s %" SCNu64;
+
 /* State and start of a process, by proc(5): "pid (name) state ..", the start is number 22. The
  * name may hold anything. */
 static bool look_at(int64_t pid, char *state, uint64_t *started)
@@ -24,10 +28,8 @@ static bool look_at(int64_t pid, char *state, uint64_t *started)
     (void)snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
     bool known = kp_file_read(path, &text, NULL) == KOPT_OK;
     const char *at = known ? strrchr(kp_buf_text(&text), ')') : NULL;
-    known = at && sscanf(at,
-                         ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-                         " %*s %*s %" SCNu64, /* NOLINT(cert-err34-c): it is the system's */
-                         state, started) == 2;
+    /* NOLINTNEXTLINE(cert-err34-c): numbers of the system's own */
+    known = at && sscanf(at, start_format, state, started) == 2;
     kp_buf_deinit(&text);
     return known;
 }

@@ -9,8 +9,10 @@ for i in $(seq 200); do
     sleep 0.05
 done
 kopt store runs --json | json_lines state
-kill -KILL $pid
-wait $pid 2>/dev/null
+{
+    kill -KILL $pid
+    wait $pid
+} 2>/dev/null
 echo "exit $?"
 kopt store runs --json | json_lines state
 kopt store runs | grep -o killed
