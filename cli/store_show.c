@@ -56,7 +56,7 @@ static void json_row(const struct cli_rows *rows, size_t i, bool all)
 
 static double smallest_time(const struct cli_rows *rows)
 {
-    double best = NAN;
+    double best = (double)NAN;
     for (size_t i = 0; i < rows->n; i++)
         if (rows->items[i].outcome == KOPT_OUT_OK && !(rows->items[i].median_ns >= best))
             best = rows->items[i].median_ns;
@@ -371,7 +371,7 @@ static void time_lines(struct cli *c, struct cli_table *t, const kopt_result *r)
 
 static void print_samples(struct cli *c, const kopt_result *r)
 {
-    double best = NAN;
+    double best = (double)NAN;
     char text[CLI_NUM];
     for (uint32_t i = 0; i < r->n_times; i++)
         if (!(r->times_ns[i] >= best))

@@ -47,8 +47,8 @@ void cli_table_free(struct cli_table *t)
     free(t);
 }
 
-static void add(struct cli_table *t, size_t note_under, enum cli_style style, const char *fmt,
-                va_list ap)
+__attribute__((format(printf, 4, 0))) static void
+add(struct cli_table *t, size_t note_under, enum cli_style style, const char *fmt, va_list ap)
 {
     char text[1200];
     (void)vsnprintf(text, sizeof(text), fmt, ap);
