@@ -65,8 +65,11 @@ def run_kopt(a, device, problem, seed):
 
 
 def run_peer(python, a, space_path, seed):
-    out = subprocess.run([python, ROOT / "bench/peers/kernel_tuner_run.py", a.kernel, space_path, str(a.seconds),
-                          str(seed), a.peer_strategy], capture_output=True, text=True)
+    """With compilers' caches of its own, as kopt has: what an earlier run compiled is not there."""
+    with tempfile.TemporaryDirectory() as tmp:
+        caches = {v: tmp for v in ("POCL_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")}
+        out = subprocess.run([python, ROOT / "bench/peers/kernel_tuner_run.py", a.kernel, space_path, str(a.seconds),
+                              str(seed), a.peer_strategy], capture_output=True, text=True, env={**os.environ, **caches})
     if out.returncode != 0:
         sys.exit(out.stderr)
     return json.loads(out.stdout.splitlines()[-1])
