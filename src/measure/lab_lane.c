@@ -157,6 +157,29 @@ static double batch_ns(const struct kp_lab *lab)
     return fmin(1e9, (double)lab->o.launch_timeout_ns / 4);
 }
 
+bool kp_lab_lanes_hold(const struct kp_lab *lab)
+{
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        if (lab->lanes[i].holds)
+            return true;
+    return false;
+}
+
+static void release_hold(struct kp_lab *lab, struct lane *l)
+{
+    l->holds = false;
+    if (!kp_lab_lanes_hold(lab))
+        kp_lab_compilers_pause(lab, false);
+}
+
+/* What runs on the cores the compilers use is loaded, checked and timed while they stand still.
+ * The checked launch between is not: it may be long, and its time is no measurement. */
+static void hold(struct kp_lab *lab, struct lane *l)
+{
+    l->holds = true;
+    kp_lab_compilers_pause(lab, true);
+}
+
 kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_plan *p,
                            kopt_error *err)
 {
@@ -175,7 +198,11 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
         kp_json_free(j);
         return kp_err_nomem(err);
     }
+    if (lab->info.is_cpu)
+        hold(lab, l);
     kopt_status st = kp_message_send(l->proc.fd, j, job->image.ptr, job->image.len, err);
+    if (st != KOPT_OK)
+        release_hold(lab, l);
     if (st == KOPT_EIO) { /* it ended after its last answer: not this candidate's fault */
         kp_proc_kill(&l->proc);
         l->state = LANE_OFF;
@@ -187,7 +214,6 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
     job->state = JOB_MEASURING;
     l->state = LANE_BUSY;
     l->job = id;
-    l->holds = false;
     l->loaded_ns = 0;
     l->begun_ns = l->heard_ns = kp_clock_ns();
     l->deadline_ns = l->begun_ns + LOAD_TIMEOUT_S * second_ns;
@@ -196,21 +222,6 @@ kopt_status kp_lab_measure(struct kp_lab *lab, int64_t id, const struct kp_lab_p
 
 /* --- answers
  * ---------------------------------------------------------------------------------- */
-
-bool kp_lab_lanes_hold(const struct kp_lab *lab)
-{
-    for (size_t i = 0; i < lab->n_lanes; i++)
-        if (lab->lanes[i].holds)
-            return true;
-    return false;
-}
-
-static void release_hold(struct kp_lab *lab, struct lane *l)
-{
-    l->holds = false;
-    if (!kp_lab_lanes_hold(lab))
-        kp_lab_compilers_pause(lab, false);
-}
 
 static void lane_done(struct kp_lab *lab, struct lane *l)
 {
@@ -230,13 +241,14 @@ int64_t kp_lab_phase_limit_ns(const struct kp_message *m, int64_t limit_ns)
 static void on_phase(struct kp_lab *lab, struct lane *l, const struct kp_message *m)
 {
     int64_t now = kp_clock_ns();
-    if (!l->loaded_ns)
+    if (!l->loaded_ns) {
         l->loaded_ns = now;
+        release_hold(lab, l);
+    }
     l->heard_ns = now;
     l->deadline_ns = now + kp_lab_phase_limit_ns(m, lab->o.launch_timeout_ns);
     if (strcmp(kp_message_str(m, "phase"), "hold") == 0) {
-        l->holds = true;
-        kp_lab_compilers_pause(lab, true);
+        hold(lab, l);
         (void)kp_message_send(l->proc.fd, kp_message_new("do", "go", l->job), NULL, 0, NULL);
     }
 }

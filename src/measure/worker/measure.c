@@ -329,12 +329,12 @@ static kopt_status measure(struct kp_runner *r, struct kp_candidate *c, const st
     if (!kp_plan_phase(p, "loaded"))
         return kp_err(err, KOPT_EIO, "the session is gone");
     kopt_status st = kp_candidate_run(r, c, 1, 0, &est, err);
+    if (st == KOPT_OK && !(p->hold ? wait_for_go(p) : kp_plan_phase(p, "timing")))
+        return kp_err(err, KOPT_EIO, "the session is gone");
     if (st == KOPT_OK && p->check)
         st = check_first(r, c, p, o, err);
     if (st != KOPT_OK || o->what != KOPT_OUT_OK)
         return st;
-    if (!(p->hold ? wait_for_go(p) : kp_plan_phase(p, "timing")))
-        return kp_err(err, KOPT_EIO, "the session is gone");
     if (!kp_time_sane(est))
         est = 0;
     c->poison = second_poison;
