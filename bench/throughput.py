@@ -38,8 +38,10 @@ def peers_python(cuda):
 
 
 def kopt_json(kopt, *args):
-    out = subprocess.run([kopt, *args, "--json"], check=True, capture_output=True, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+    done = subprocess.run([kopt, *args, "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"kopt {' '.join(args)} ended with {done.returncode}:\n{done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def run_kopt(a, device, problem, seed):
@@ -79,35 +81,57 @@ def literal(value):
     return json.dumps(value)  # 4, 0.5, true, "row" are written alike
 
 
+def config_key(config):
+    return json.dumps(config, sort_keys=True)
+
+
 def is_config(config):
     return "(" + " && ".join(f"{name} == {literal(value)}" for name, value in config.items()) + ")"
 
 
-def two_configurations(kernel, folder, first, second):
+def two_configurations(kernel, folder, default, other):
     """A copy of the kernel file, with what lies beside it, whose only valid configurations are these two."""
     shutil.copytree(pathlib.Path(kernel).parent, folder, dirs_exist_ok=True)
     path = folder / pathlib.Path(kernel).name
     text = re.sub(r"^[ \t]*#[ \t]*pragma kopt default(?:.*\\\n)*.*\n", "", path.read_text(), flags=re.M)
-    default = " ".join(f"{name}={literal(value)}" for name, value in first.items())
-    text += f"\n#pragma kopt default {default}\n#pragma kopt require {is_config(first)} || {is_config(second)}\n"
+    words = " ".join(f"{name}={literal(value)}" for name, value in default.items())
+    text += f"\n#pragma kopt default {words}\n#pragma kopt require {is_config(default)} || {is_config(other)}\n"
     path.write_text(text)
     return str(path)
 
 
-def times_of_race(a, device, problem, first, second):
-    """The times of both, one of each round of the race; None where one of them did not race. The default and the
-    faster one always do."""
+def results_of(a, store):
+    """What the store says of each configuration: what it took in the rounds of the race, and how it failed."""
+    times, failures = {}, {}
+    for row in kopt_json(a.kopt, "store", "show", "1", "--all", "--store", store):
+        if row["type"] != "result":
+            continue
+        key = config_key(row["config"])
+        if row["outcome"] != "ok":
+            failures[key] = f"{row['outcome']}: {row['message']}" if row["message"] else row["outcome"]
+        elif row["race"]:
+            times[key] = kopt_json(a.kopt, "store", "result", str(row["id"]), "--store", store)[0]["times_ns"]
+    return times, failures
+
+
+def race(a, device, problem, ours, theirs):
+    """The times of both, one of each round, and why there are none.
+
+    kopt races the fastest, what comes close to it, and the default however slow. So both race where the slower one
+    is the default. If that was not so at first, it is when they have changed places, since the second session finds
+    what the first one measured in the store: the default is no part of a measurement's key."""
+    keys = [config_key(c) for c in (ours, theirs)]
     with tempfile.TemporaryDirectory() as tmp:
-        tmp = pathlib.Path(tmp)
-        kernel, store = two_configurations(a.kernel, tmp / "kernel", first, second), str(tmp / "race.db")
-        kopt_json(a.kopt, "tune", kernel, *problem, "--fresh", "--store", store, "--strategy", "exhaustive", "--device",
-                  device, "-q")
-        times = {}
-        for row in kopt_json(a.kopt, "store", "show", "1", "--all", "--store", store):
-            if row["type"] == "result" and row["race"] and row["outcome"] == "ok":
-                times[json.dumps(row["config"], sort_keys=True)] = kopt_json(
-                    a.kopt, "store", "result", str(row["id"]), "--store", store)[0]["times_ns"]
-    return [times.get(json.dumps(c, sort_keys=True)) for c in (first, second)]
+        store = os.path.join(tmp, "race.db")
+        for default, other in ((theirs, ours), (ours, theirs)):
+            kernel = two_configurations(a.kernel, pathlib.Path(tmp) / "kernel", default, other)
+            kopt_json(a.kopt, "tune", kernel, *problem, "--store", store, "--strategy", "exhaustive", "--device", device,
+                      "-q")
+            times, failures = results_of(a, store)
+            if all(key in times for key in keys):
+                return times[keys[0]], times[keys[1]], ""
+    whose = dict(zip(keys, ("kopt's", "Kernel Tuner's")))
+    return None, None, "; ".join(f"{whose[key]} winner ended with {why}" for key, why in failures.items()) or "unknown"
 
 
 def ratio_of(above, below):
@@ -126,13 +150,14 @@ def ratio_of(above, below):
 def race_winners(a, device, problem, ours, theirs):
     """How many times as long as kopt's winner Kernel Tuner's takes."""
     if not ours or not theirs:
-        return None
+        return {"failed": f"{'Kernel Tuner' if ours else 'kopt'} found none"}
     if ours == theirs:
         return {"ratio": 1.0, "low": 1.0, "high": 1.0, "rounds": 0}
-    their_times, our_times = times_of_race(a, device, problem, theirs, ours)
-    if not (our_times and their_times):
-        our_times, their_times = times_of_race(a, device, problem, ours, theirs)
-    return ratio_of(their_times, our_times) if our_times and their_times else None
+    our_times, their_times, why = race(a, device, problem, ours, theirs)
+    if why:
+        return {"failed": why}
+    return {**ratio_of(their_times, our_times), "kopt_ms": statistics.median(our_times) / 1e6,
+            "peer_ms": statistics.median(their_times) / 1e6}
 
 
 def spread(values, digits=1):
@@ -164,11 +189,12 @@ def one_round(a, python, device, problem, space_path, i):
 
 
 def winners_text(w):
-    if w is None:
-        return "the winners did not race"
+    if "failed" in w:
+        return f"no race of the winners: {w['failed']}"
     if w["rounds"] == 0:
         return "the same winner"
-    return f"its winner takes {w['ratio']:.3f} times as long ({w['low']:.3f} to {w['high']:.3f})"
+    return (f"its winner takes {w['ratio']:.3f} times as long ({w['low']:.3f} to {w['high']:.3f}; "
+            f"{w['peer_ms']:.3f} and {w['kopt_ms']:.3f} ms)")
 
 
 def main():
@@ -201,9 +227,10 @@ def main():
     print(f"kopt          {spread([r['kopt_per_min'] for r in rounds])} configurations a minute")
     print(f"{rounds[0]['peer']['tool']:13} {spread([r['peer_per_min'] for r in rounds])}")
     print(f"ratio         {spread([r['ratio'] for r in rounds], 2)}")
-    raced = [r["winners"]["ratio"] for r in rounds if r["winners"]]
+    raced = [r["winners"]["ratio"] for r in rounds if "ratio" in r["winners"]]
     if raced:
-        print(f"winners       {rounds[0]['peer']['tool']}'s takes {spread(raced, 3)} times as long as kopt's")
+        print(f"winners       {rounds[0]['peer']['tool']}'s takes {spread(raced, 3)} times as long as kopt's, "
+              f"{len(raced)} of {len(rounds)} raced")
 
 
 if __name__ == "__main__":
