@@ -13,10 +13,10 @@ import datetime
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from common import ROOT, find_kopt, kopt_json
+
 # name, problem of a GPU, problem of a CPU, metric, what bounds it
 EXAMPLES = [
     ("gemm", "M=4096 N=4096 K=4096", "M=512 N=512 K=512", "gflops", "gflops"),
@@ -31,13 +31,6 @@ CEILINGS = [
     ("bandwidth", "copy", "N=134217728", "N=16777216", "GBps"),
     ("gflops", "fma", "ITEMS=4194304", "ITEMS=16384", "gflops"),
 ]
-
-
-def kopt_json(kopt, *args):
-    done = subprocess.run([kopt, *args, "--json"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"kopt {' '.join(args)} ended with {done.returncode}:\n{done.stderr}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def find_device(kopt, wanted):
@@ -113,7 +106,7 @@ def table(head, rows):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("device")
-    p.add_argument("--kopt", default=str(ROOT / "build/kopt/bin/kopt"))
+    p.add_argument("--kopt", default="", help="the program; else what was built")
     p.add_argument("--seconds", type=float, default=40, help="for each kernel")
     p.add_argument("--ceiling", action="store_true", help="measure what the device can do first")
     p.add_argument("--bandwidth", type=float, default=0, help="GB/s")
@@ -121,6 +114,7 @@ def main():
     p.add_argument("--only", default="", help="gemm,softmax,..")
     p.add_argument("-o", "--out", default="")
     a = p.parse_args()
+    a.kopt = a.kopt or find_kopt()
     device = find_device(a.kopt, a.device)
     small, suffix = device["is_cpu"], "cu" if device["backend"] == "cuda" else "cl"
     print(f"{device['name']}, {a.seconds:g} s for each kernel", flush=True)

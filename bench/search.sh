@@ -8,6 +8,15 @@ set -eu
 data=${1:?usage: bench/search.sh DATA [options of bench_search]}
 shift
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+# What `make` builds, and what `cmake --workflow --preset release` does.
+bench=${KOPT_BENCH:-}
+for build in kopt release; do
+  [ -n "$bench" ] || [ ! -x "$root/build/$build/bench/bench_search" ] || bench=$root/build/$build/bench
+done
+if [ ! -x "$bench/bench_search" ]; then
+  echo "bench/search.sh: no bench_search in ${bench:-build/kopt/bench or build/release/bench}: run make, or name its folder in KOPT_BENCH" >&2
+  exit 3
+fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 for pair in pnpoly_RTX_3090=pnpoly convolution_RTX_2080_Ti=convolution convolution_milo_A4000=convolution_milo \
@@ -18,4 +27,4 @@ for pair in pnpoly_RTX_3090=pnpoly convolution_RTX_2080_Ti=convolution convoluti
 done
 # The pairs have no spaces in them unless DATA does.
 # shellcheck disable=SC2086
-"${KOPT_BENCH:-$root/build/release/bench}/bench_search" "$@" $pairs
+"$bench/bench_search" "$@" $pairs

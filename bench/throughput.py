@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from common import ROOT, find_kopt, kopt_json
 
 
 def peers_python(cuda):
@@ -35,13 +35,6 @@ def peers_python(cuda):
         subprocess.run([venv / "bin/pip", "install", "-q", "-r", ROOT / f"bench/peers/requirements{suffix}.txt"], check=True)
         (venv / "ready").touch()
     return str(python)
-
-
-def kopt_json(kopt, *args):
-    done = subprocess.run([kopt, *args, "--json"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"kopt {' '.join(args)} ended with {done.returncode}:\n{done.stderr}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def run_kopt(a, device, problem, seed):
@@ -199,7 +192,7 @@ def winners_text(w):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--kopt", default=str(ROOT / "build/kopt/bin/kopt"))
+    p.add_argument("--kopt", default="", help="the program; else what was built")
     p.add_argument("--kernel", default=str(ROOT / "examples/gemm/gemm.cl"))
     p.add_argument("--problem", default="M=512 N=512 K=512")
     p.add_argument("--device", default="")
@@ -210,6 +203,7 @@ def main():
     p.add_argument("--peer-strategy", default="random_sample")
     p.add_argument("-o", "--out", default="")
     a = p.parse_args()
+    a.kopt = a.kopt or find_kopt()
     problem = a.problem.split()
     python = a.python or peers_python(a.kernel.endswith(".cu"))
     device, limits = find_device(a)
