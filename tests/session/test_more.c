@@ -18,6 +18,17 @@
     "// fake: time 9000\n"                        \
     "// fake: add A 10\n"                         \
     "kernel void k(global const float *a, global float *b) {}\n"
+/* Another kernel in the same file says what is right. */
+#define REFERENCE                                  \
+    "#pragma kopt check b against kernel ref\n"    \
+    "#pragma kopt reference ref block 16 grid 4\n" \
+    "kernel void ref(global const float *a, global float *b) {}\n"
+/* Two of the configurations hold a compiler for ever. */
+#define HANGING                        \
+    "#pragma kopt default A=0\n"       \
+    "// fake: when A=1 compile_hang\n" \
+    "// fake: when A=2 compile_hang\n"
+#define FOUR "#pragma kopt param A {0,1,2,3}\n"
 static const char five[] = HEAD "#pragma kopt param A {0,1,2,3,4}\n"
                                 "#pragma kopt default A=3\n";
 
@@ -163,16 +174,10 @@ static void references_that_never_end_can_be_stopped(void **state)
                                     "{ for (;;) b[0] = a[0]; }\n");
     stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n"
                           "#pragma kopt check b against endless.c\n");
-    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n"
-                          "#pragma kopt check b against kernel ref\n"
-                          "#pragma kopt reference ref block 16 grid 4\n"
-                          "// fake: when entry=ref hang\n"
-                          "kernel void ref(global const float *a, global float *b) {}\n");
-    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n"
-                          "#pragma kopt check b against kernel ref\n"
-                          "#pragma kopt reference ref block 16 grid 4\n"
-                          "// fake: when entry=ref compile_hang\n"
-                          "kernel void ref(global const float *a, global float *b) {}\n");
+    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n" REFERENCE
+                          "// fake: when entry=ref hang\n");
+    stopped_by_alarm(HEAD "#pragma kopt param A {0,1}\n" REFERENCE
+                          "// fake: when entry=ref compile_hang\n");
 }
 
 static void a_reference_kernel_that_crashes_is_a_failure_with_its_name(void **state)
@@ -180,12 +185,8 @@ static void a_reference_kernel_that_crashes_is_a_failure_with_its_name(void **st
     (void)state;
     struct session s;
     session_init(&s,
-                 write_kernel("ref.cl", HEAD
-                              "#pragma kopt param A {0,1}\n"
-                              "#pragma kopt check b against kernel ref\n"
-                              "#pragma kopt reference ref block 16 grid 4\n"
-                              "// fake: when entry=ref crash\n"
-                              "kernel void ref(global const float *a, global float *b) {}\n"),
+                 write_kernel("ref.cl", HEAD "#pragma kopt param A {0,1}\n" REFERENCE
+                                             "// fake: when entry=ref crash\n"),
                  NULL);
     session_run(&s);
     assert_int_equal(s.status, KOPT_EFAILED);
@@ -198,13 +199,9 @@ static void a_reference_kernel_that_crashes_is_tried_once(void **state)
     (void)state;
     struct session s;
     session_init(&s,
-                 write_kernel("ref.cl", HEAD
-                              "#pragma kopt param A {0,1}\n"
-                              "#pragma kopt check b against kernel ref\n"
-                              "#pragma kopt reference ref block 16 grid 4\n"
-                              "// fake: when entry=ref compile_slow 1000\n"
-                              "// fake: when entry=ref launch_error\n"
-                              "kernel void ref(global const float *a, global float *b) {}\n"),
+                 write_kernel("ref.cl", HEAD "#pragma kopt param A {0,1}\n" REFERENCE
+                                             "// fake: when entry=ref compile_slow 1000\n"
+                                             "// fake: when entry=ref launch_error\n"),
                  NULL);
     double begun = now_s();
     session_run(&s);
@@ -214,13 +211,10 @@ static void a_reference_kernel_that_crashes_is_tried_once(void **state)
     session_end(&s);
     /* One that does not compile for the default may for another configuration. */
     session_init(&s,
-                 write_kernel("ref.cl", HEAD
-                              "#pragma kopt param A {0,1}\n"
-                              "#pragma kopt default A=0\n"
-                              "#pragma kopt check b against kernel ref\n"
-                              "#pragma kopt reference ref block 16 grid 4\n"
-                              "// fake: when A=0,entry=ref compile_error \"not for 0\"\n"
-                              "kernel void ref(global const float *a, global float *b) {}\n"),
+                 write_kernel("ref.cl",
+                              HEAD "#pragma kopt param A {0,1}\n"
+                                   "#pragma kopt default A=0\n" REFERENCE
+                                   "// fake: when A=0,entry=ref compile_error \"not for 0\"\n"),
                  NULL);
     session_run(&s);
     must_be_ok(&s);
@@ -265,11 +259,7 @@ static void compilers_that_hang_when_time_runs_out_are_ended_for_the_race(void *
     (void)state;
     struct session s;
     (void)remove("time.db");
-    session_init(&s,
-                 write_kernel("time.cl", HEAD "#pragma kopt param A {0,3}\n"
-                                              "#pragma kopt default A=0\n"
-                                              "// fake: when A=1 compile_hang\n"
-                                              "// fake: when A=2 compile_hang\n"),
+    session_init(&s, write_kernel("time.cl", HEAD "#pragma kopt param A {0,3}\n" HANGING),
                  "time.db");
     s.o.callbacks.progress = stop_in_race;
     session_run(&s);
@@ -277,12 +267,7 @@ static void compilers_that_hang_when_time_runs_out_are_ended_for_the_race(void *
     assert_int_equal(s.n_seen, 2);
     session_end(&s);
     /* The two that are known have to race; the two that are new hold both compilers. */
-    session_init(&s,
-                 write_kernel("time.cl", HEAD "#pragma kopt param A {0,1,2,3}\n"
-                                              "#pragma kopt default A=0\n"
-                                              "// fake: when A=1 compile_hang\n"
-                                              "// fake: when A=2 compile_hang\n"),
-                 "time.db");
+    session_init(&s, write_kernel("time.cl", HEAD FOUR HANGING), "time.db");
     s.o.compile_timeout_s = 60;
     s.o.max_seconds = 1;
     double begun = now_s();
@@ -326,8 +311,7 @@ static void races_of_two_runs_are_not_one_race(void **state)
     static const char *const params[] = {
         "#pragma kopt param A {0,1}\n#pragma kopt default A=0\n",
         "#pragma kopt param A {2,3}\n#pragma kopt default A=2\n",
-        "#pragma kopt param A {0,1,2,3}\n#pragma kopt default A=0\n",
-        "#pragma kopt param A {0,1,2,3}\n#pragma kopt default A=0\n"};
+        FOUR "#pragma kopt default A=0\n", FOUR "#pragma kopt default A=0\n"};
     static const size_t races[] = {2, 4, 8, 8};
     (void)remove("races.db");
     for (size_t i = 0; i < 4; i++) {
@@ -600,13 +584,9 @@ static void several_devices_share_the_work(void **state)
     assert_int_equal(setenv("KOPT_FAKE_DEVICES", "2", 1), 0);
     session_init(&s,
                  write_kernel("two.cl", HEAD "#pragma kopt param A {0..19}\n"
-                                             "#pragma kopt default A=7\n"
-                                             "#pragma kopt check b against kernel ref\n"
-                                             "#pragma kopt reference ref block 16 grid 4\n"
+                                             "#pragma kopt default A=7\n" REFERENCE
                                              "// fake: when A=4,entry=k crash\n"
-                                             "// fake: when A=5,entry=k wrong\n"
-                                             "kernel void ref(global const float *a,\n"
-                                             "                global float *b) {}\n"),
+                                             "// fake: when A=5,entry=k wrong\n"),
                  NULL);
     s.o.device = "fake:0,fake:1";
     session_run(&s);
