@@ -138,6 +138,15 @@ void kp_lab_fail(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id, kopt_o
     ev->result.compile_ns = compile_ns;
 }
 
+void kp_lab_starved(struct kp_lab *lab, struct job *job, const char *what)
+{
+    if (job->starved) {
+        lab->no_memory = true;
+        lab->starved = what;
+    }
+    job->starved = true;
+}
+
 /* The last TAIL_BYTES of a file, appended; nothing when it cannot be read. */
 static void add_tail(const char *path, struct kp_buf *out)
 {
@@ -259,13 +268,24 @@ static int gather(const struct kp_lab *lab, struct kp_proc **procs)
     return n;
 }
 
+static kopt_status no_memory(const struct kp_lab *lab, kopt_error *err)
+{
+    if (!lab->starved)
+        return kp_err_nomem(err);
+    (void)kp_err(err, KOPT_ENOMEM,
+                 "out of memory in the process that %s candidates, twice with the same one",
+                 lab->starved);
+    kp_err_hint(err, "fewer compilers at once leave more memory (--compilers)");
+    return KOPT_ENOMEM;
+}
+
 /* Bring back what died. Of several lanes some may stay away: they are not tried for ever. */
 static kopt_status mend(struct kp_lab *lab, kopt_error *err)
 {
     size_t alive = 0;
     kopt_status st = KOPT_OK;
     if (lab->no_memory)
-        return kp_err_nomem(err);
+        return no_memory(lab, err);
     for (size_t i = 0; i < lab->n_lanes; i++) {
         struct lane *l = &lab->lanes[i];
         kopt_status one = l->state == LANE_OFF ? kp_lab_lane_start(lab, l, err) : KOPT_OK;

@@ -8,7 +8,8 @@
  *
  * One thread. A job's life: kp_lab_compile() -> event COMPILED -> kp_lab_measure() on a free
  * lane
- * -> event RESULT; a job that does not compile goes straight to RESULT. */
+ * -> event RESULT; a job that does not compile goes straight to RESULT. A job whose runner
+ * ended for a reason of its own is COMPILED once more. */
 #ifndef KP_MEASURE_LAB_H
 #define KP_MEASURE_LAB_H
 

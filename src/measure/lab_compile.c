@@ -184,6 +184,19 @@ static bool on_image(struct kp_lab *lab, struct compiler *c, const struct kp_mes
     return true;
 }
 
+static void on_no_memory(struct kp_lab *lab, struct compiler *c)
+{
+    struct job *job = kp_lab_job_find(lab, c->job);
+    job_over(lab, c);
+    lab->use.n_replaced++;
+    kp_proc_kill(&c->proc);
+    if (job) {
+        job->state = JOB_QUEUED;
+        kp_lab_starved(lab, job, "compiles");
+    }
+    start(lab, c);
+}
+
 static bool on_error(struct kp_lab *lab, struct compiler *c, const struct kp_message *m,
                      struct kp_lab_event *ev)
 {
@@ -195,6 +208,10 @@ static bool on_error(struct kp_lab *lab, struct compiler *c, const struct kp_mes
     }
     if (c->state != COMPILER_BUSY)
         return false;
+    if (err.code == KOPT_ENOMEM) {
+        on_no_memory(lab, c);
+        return false;
+    }
     int64_t id = c->job;
     double ns = busy_ns(c, kp_clock_ns());
     job_over(lab, c);
@@ -294,9 +311,12 @@ static bool poll_one(struct kp_lab *lab, struct compiler *c, struct kp_lab_event
         return false;
     }
     int got;
-    while ((got = kp_proc_frame(&c->proc, &lab->frame)) > 0)
+    while ((got = kp_proc_frame(&c->proc, &lab->frame)) > 0) {
         if (on_message(lab, c, ev))
             return true;
+        if (c->state == COMPILER_OFF)
+            return false; /* it could not be opened, and has told why */
+    }
     lab->no_memory = lab->no_memory || got == KP_FRAME_NO_MEMORY;
     if (got < 0 && got != KP_FRAME_NO_MEMORY) {
         char how[64] = "it closed its connection";

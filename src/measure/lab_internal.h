@@ -17,6 +17,7 @@ struct job {
     struct kp_job_launch launch;
     struct kp_buf image;
     double compile_ns; /* NaN = not known yet */
+    bool starved;      /* a process of ours had no memory for it */
 };
 
 enum compiler_state { COMPILER_OFF, COMPILER_OPENING, COMPILER_IDLE, COMPILER_BUSY };
@@ -80,11 +81,16 @@ struct kp_lab {
     double *times;         /* an event's samples */
     kopt_error open_error; /* why a compiler could not be opened */
     bool known;            /* info is set */
-    bool no_memory;        /* for a message that has arrived */
+    bool no_memory;        /* for a message that has arrived, or twice for a job */
+    const char *starved;   /* what the process did that had none for the job; NULL = none */
 };
 
 struct job *kp_lab_job_find(const struct kp_lab *lab, int64_t id);
 void kp_lab_job_remove(struct kp_lab *lab, int64_t id);
+
+/* A process that did `what` for the job found no memory: that is no fault of the candidate.
+ * Once a fresh process may try again; a second time ends the session. */
+void kp_lab_starved(struct kp_lab *lab, struct job *job, const char *what);
 
 /* An event that ends a job without a result from the runner; the job is forgotten. Of the
  * numbers only compile_ns is set, if it is known. */

@@ -342,6 +342,27 @@ static bool on_result(struct kp_lab *lab, struct lane *l, const struct kp_messag
     return true;
 }
 
+static bool is_no_memory(const struct kp_message *m)
+{
+    return strcmp(kp_message_what(m, "is"), "error") == 0 &&
+           kp_message_i64(m, "code", 0) == KOPT_ENOMEM;
+}
+
+static bool on_no_memory(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev)
+{
+    struct job *job = kp_lab_job_find(lab, l->job);
+    lane_done(lab, l);
+    kp_proc_kill(&l->proc);
+    l->state = LANE_OFF;
+    lab->use.n_replaced++;
+    if (!job)
+        return false;
+    kp_lab_starved(lab, job, "runs");
+    job->state = JOB_COMPILED;
+    *ev = (struct kp_lab_event){.kind = KP_LAB_COMPILED, .id = job->id};
+    return true;
+}
+
 static bool on_message(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev)
 {
     struct kp_message m;
@@ -354,7 +375,9 @@ static bool on_message(struct kp_lab *lab, struct lane *l, struct kp_lab_event *
         return false;
     }
     const char *is = kp_message_what(&m, "is");
-    if (l->state != LANE_BUSY || kp_message_i64(&m, "id", 0) != l->job)
+    if (l->state == LANE_BUSY && is_no_memory(&m))
+        event = on_no_memory(lab, l, ev);
+    else if (l->state != LANE_BUSY || kp_message_i64(&m, "id", 0) != l->job)
         kp_proc_kill(&l->proc); /* it answers what nobody asked: out of its mind */
     else if (strcmp(is, "phase") == 0)
         on_phase(lab, l, &m);

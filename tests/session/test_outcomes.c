@@ -224,6 +224,62 @@ static void an_empty_space_names_the_rule(void **state)
     session_end(&s);
 }
 
+struct count {
+    const char *config;
+    size_t n;
+};
+
+static int count_rows(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    struct count *c = user;
+    (void)subject;
+    (void)run;
+    c->n += !c->config || strcmp(r->config, c->config) == 0;
+    return 1;
+}
+
+/* How many rows a store has of a configuration (NULL: of all). */
+static size_t rows_of(const char *store, const char *config)
+{
+    struct count c = {config, 0};
+    kopt_store *st = NULL;
+    const kopt_result_filter f = {.outcome = -1};
+    assert_int_equal(kopt_store_open(store, 0, &st, NULL), KOPT_OK);
+    assert_int_equal(kopt_store_results(st, &f, count_rows, &c, NULL), KOPT_OK);
+    kopt_store_close(st);
+    return c.n;
+}
+
+static void no_memory_in_a_worker_is_stored_for_nobody(void **state)
+{
+    (void)state;
+    static const char *const actions[] = {"compile_full", "host_full"};
+    for (size_t i = 0; i < 2; i++) {
+        struct session s;
+        char text[1024];
+        (void)snprintf(text, sizeof(text),
+                       "#pragma kopt kernel k\n"
+                       "#pragma kopt lang opencl\n"
+                       "#pragma kopt param A {0,1,2,3,4,5}\n"
+                       "#pragma kopt default A=0\n"
+                       "#pragma kopt block 16\n"
+                       "#pragma kopt grid 4\n"
+                       "#pragma kopt arg b f32[64] out\n"
+                       "// fake: when A=3 %s\n"
+                       "kernel void k(global float *b) {}\n",
+                       actions[i]);
+        (void)remove("full.db");
+        session_init(&s, write_kernel("full.cl", text), "full.db");
+        session_run(&s);
+        assert_int_equal(s.status, KOPT_ENOMEM);
+        assert_non_null(strstr(s.err.message, "out of memory"));
+        assert_true(s.err.hint[0]);
+        session_end(&s);
+        assert_int_equal(rows_of("full.db", "{\"A\":0}"), 1);
+        assert_int_equal(rows_of("full.db", "{\"A\":3}"), 0);
+    }
+}
+
 static void a_lost_device_ends_the_session_and_keeps_what_was_measured(void **state)
 {
     (void)state;
@@ -321,6 +377,7 @@ int main(void)
         cmocka_unit_test(inputs_are_restored_before_every_launch),
         cmocka_unit_test(nothing_valid_is_a_failure_that_shows_the_first_reason),
         cmocka_unit_test(an_empty_space_names_the_rule),
+        cmocka_unit_test(no_memory_in_a_worker_is_stored_for_nobody),
         cmocka_unit_test(a_lost_device_ends_the_session_and_keeps_what_was_measured),
         cmocka_unit_test(a_slow_candidate_is_dropped_early),
         cmocka_unit_test(wrong_options_are_refused),

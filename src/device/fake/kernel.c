@@ -128,6 +128,8 @@ static void compile_actions(struct compile *c, const struct fk_source *source)
         (void)signal(SIGABRT, SIG_DFL);
         abort();
     }
+    if (effect.rule[FK_COMPILE_FULL])
+        c->status = FK_NO_MEMORY;
     const struct fk_rule *error = effect.rule[FK_COMPILE_ERROR];
     if (error)
         complain(c, error->file, error->line, error->text);
@@ -387,6 +389,8 @@ static int fatal_actions(struct fk_device *d, const struct fk_module *m)
         fk_lose(d->driver, d->index);
         return FK_LOST;
     }
+    if (rule[FK_HOST_FULL])
+        return FK_NO_MEMORY;
     return rule[FK_LAUNCH_ERROR] ? FK_LAUNCH : FK_OK;
 }
 

@@ -18,8 +18,10 @@
     X(FK_COMPILE_HANG, "compile_hang", '-')   \
     X(FK_COMPILE_ABORT, "compile_abort", '-') \
     X(FK_COMPILE_SLOW, "compile_slow", 'N')   \
+    X(FK_COMPILE_FULL, "compile_full", '-')   \
     X(FK_LAUNCH_ERROR, "launch_error", '-')   \
     X(FK_LIMIT, "limit", 'O')                 \
+    X(FK_HOST_FULL, "host_full", '-')         \
     X(FK_CRASH, "crash", '-')                 \
     X(FK_HANG, "hang", '-')                   \
     X(FK_NAN, "nan", '-')                     \

@@ -2,7 +2,6 @@
 #include "measure/worker/worker.h"
 
 #include "base/alloc.h"
-#include "os/clock.h"
 #include "os/proc.h"
 
 #include <string.h>
@@ -32,7 +31,7 @@ static bool on_open(struct compile_role *c, const struct kp_message *m)
     struct kp_json *j = kp_message_new("is", "opened", id);
     if (j)
         (void)kp_json_set_str(j, "version", kp_compiler_version(c->compiler));
-    return kp_message_send(KP_PROC_FD, j, NULL, 0, NULL) == KOPT_OK;
+    return kp_worker_send(j, NULL, 0);
 }
 
 static bool on_source(struct compile_role *c, const struct kp_message *m)
@@ -41,7 +40,8 @@ static bool on_source(struct compile_role *c, const struct kp_message *m)
     c->source = kp_strndup((const char *)m->blob, m->blob_bytes);
     c->source_bytes = m->blob_bytes;
     c->path = path[0] ? kp_strdup(path) : NULL;
-    return c->source != NULL;
+    bool ok = c->source && (c->path || !path[0]);
+    return ok || kp_worker_no_memory();
 }
 
 /* Borrowed texts of an array of strings; the array is the caller's. */
@@ -109,6 +109,19 @@ done:
     return st;
 }
 
+/* image NULL: it failed, for the reason in `err`. */
+static bool send_answer(const struct compile_role *c, const struct kp_buf *image,
+                        const struct kp_buf *log_text, const kopt_error *err)
+{
+    struct kp_json *j = kp_message_new("is", image ? "image" : "error", c->id);
+    if (j) {
+        if (!image)
+            kp_message_put_error(j, err);
+        put_log(j, log_text);
+    }
+    return kp_worker_send(j, image ? image->ptr : NULL, image ? image->len : 0);
+}
+
 static bool on_compile(struct compile_role *c, const struct kp_message *m)
 {
     kopt_error err;
@@ -116,21 +129,14 @@ static bool on_compile(struct compile_role *c, const struct kp_message *m)
     struct kp_buf image = KP_BUF_INIT(KP_FRAME_MAX - (1 << 20));
     struct kp_buf log_text = KP_BUF_INIT(LOG_MAX);
     c->id = kp_message_i64(m, "id", 0);
-    int64_t begun = kp_clock_ns();
     kopt_status st = kp_message_get_launch(m, &l, &err);
     if (st == KOPT_OK)
         st = compile(c, m, &l, &image, &log_text, &err);
     if (st == KOPT_OK)
         st = kp_buf_status(&image, &err);
-    struct kp_json *j = kp_message_new("is", st == KOPT_OK ? "image" : "error", c->id);
-    if (j) {
-        (void)kp_json_set_i64(j, "ns", kp_clock_ns() - begun);
-        if (st != KOPT_OK)
-            kp_message_put_error(j, &err);
-        put_log(j, &log_text);
-    }
-    bool ok = kp_message_send(KP_PROC_FD, j, image.ptr, st == KOPT_OK ? image.len : 0, NULL) ==
-              KOPT_OK;
+    bool ok = st == KOPT_ENOMEM
+                  ? kp_worker_no_memory()
+                  : send_answer(c, st == KOPT_OK ? &image : NULL, &log_text, &err);
     kp_free(l.args);
     kp_buf_deinit(&image);
     kp_buf_deinit(&log_text);

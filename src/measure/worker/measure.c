@@ -367,6 +367,17 @@ static struct kp_json *outcome_to_json(const struct kp_plan *p, const struct out
     return NULL;
 }
 
+static bool send_outcome(const struct kp_runner *r, const struct kp_plan *p,
+                         const struct outcome *o, int64_t device_ns)
+{
+    struct kp_json *j = outcome_to_json(p, o);
+    if (j && !(kp_runner_put_use(r, j) && kp_json_set_i64(j, "device_ns", device_ns))) {
+        kp_json_free(j);
+        j = NULL;
+    }
+    return kp_worker_send(j, o->times, o->n * sizeof(double));
+}
+
 bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
 {
     int64_t begun = kp_clock_ns();
@@ -375,7 +386,7 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
     struct kp_candidate c;
     kopt_error err = {0};
     if (!o)
-        return false;
+        return kp_worker_no_memory();
     o->interval = (struct kp_interval){(double)NAN, (double)NAN, (double)NAN};
     o->max_error = (double)NAN; /* nothing was compared */
     o->sensed = kp_sensed_nothing;
@@ -386,16 +397,11 @@ bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m)
         o->info = *kp_module_get_info(c.module);
         st = measure(r, &c, &p, o, &err);
     }
-    if (st != KOPT_OK)
+    if (st != KOPT_OK && st != KOPT_ENOMEM)
         failed(r, o, st, &err);
     kp_candidate_unload(r, &c);
-    struct kp_json *j = outcome_to_json(&p, o);
-    if (j &&
-        !(kp_runner_put_use(r, j) && kp_json_set_i64(j, "device_ns", kp_clock_ns() - begun))) {
-        kp_json_free(j);
-        j = NULL;
-    }
-    bool ok = kp_message_send(KP_PROC_FD, j, o->times, o->n * sizeof(double), NULL) == KOPT_OK;
+    bool ok = st == KOPT_ENOMEM ? kp_worker_no_memory()
+                                : send_outcome(r, &p, o, kp_clock_ns() - begun);
     ok = ok && !o->lost;
     kp_free(o);
     return ok;

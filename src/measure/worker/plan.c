@@ -32,7 +32,7 @@ bool kp_plan_phase(const struct kp_plan *p, const char *name)
     struct kp_json *j = kp_message_new("is", "phase", p->id);
     if (j)
         (void)kp_json_set_str(j, "phase", name);
-    return kp_message_send(KP_PROC_FD, j, NULL, 0, NULL) == KOPT_OK;
+    return kp_worker_send(j, NULL, 0);
 }
 
 bool kp_time_sane(double ns)

@@ -14,7 +14,7 @@ static bool send_device(struct kp_runtime *rt, int i)
         kp_json_free(j);
         j = NULL;
     }
-    return kp_message_send(KP_PROC_FD, j, NULL, 0, NULL) == KOPT_OK;
+    return kp_worker_send(j, NULL, 0);
 }
 
 int kp_worker_probe(const char *backend)

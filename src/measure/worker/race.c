@@ -245,22 +245,24 @@ bool kp_runner_race(struct kp_runner *r, const struct kp_message *m)
     struct race *x = kp_calloc(1, sizeof(*x));
     bool alive = false;
     if (!x)
-        return false;
+        return kp_worker_no_memory();
     x->r = r;
     x->p = kp_plan_read(m);
     while (x->n < KP_RUNNER_SLOTS && r->slots[x->n].module) {
         x->racers[x->n].max_error = (double)NAN;
         x->racers[x->n++].sensed = kp_sensed_nothing;
     }
-    if (x->n && wanted > 0 && wanted <= KP_SAMPLES_MAX)
+    bool sane = x->n && wanted > 0 && wanted <= KP_SAMPLES_MAX;
+    if (sane)
         x->times = kp_calloc((size_t)wanted * x->n, sizeof(*x->times));
+    if (sane && !x->times)
+        (void)kp_worker_no_memory();
     if (x->times) {
         kp_runner_clear_use(r);
         kopt_status st = run(x, (unsigned)wanted, &err);
         if (st == KOPT_OK)
-            alive =
-                kp_message_send(KP_PROC_FD, race_to_json(x), x->times,
-                                (size_t)x->rounds * x->n * sizeof(*x->times), NULL) == KOPT_OK;
+            alive = kp_worker_send(race_to_json(x), x->times,
+                                   (size_t)x->rounds * x->n * sizeof(*x->times));
         else
             alive = kp_worker_fail(x->p.id, &err);
     }

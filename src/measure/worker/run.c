@@ -317,7 +317,7 @@ static bool on_open(struct kp_runner *r, const struct kp_message *m)
         kp_json_free(j);
         j = NULL;
     }
-    return kp_message_send(KP_PROC_FD, j, NULL, 0, NULL) == KOPT_OK;
+    return kp_worker_send(j, NULL, 0);
 }
 
 static kopt_status save_buffer(struct kp_runner *r, uint32_t buffer, const char *path,
@@ -420,7 +420,7 @@ int kp_worker_run(void)
     struct kp_runner *r = kp_calloc(1, sizeof(*r));
     struct kp_buf frame = KP_BUF_INIT(KP_FRAME_MAX);
     struct kp_message m;
-    bool ok = r != NULL;
+    bool ok = r || kp_worker_no_memory();
     while (ok && kp_worker_next(&frame, &m)) {
         ok = handle(r, &m);
         kp_message_deinit(&m);

@@ -74,6 +74,11 @@ static bool misbehave(const char *part, int64_t id, int64_t index)
     }
     if (strcmp(part, "second_dies") == 0 && index == 1)
         return false;
+    if (strcmp(part, "no_memory_once") == 0 && mkdir("no_memory.once", 0700) == 0) {
+        struct kp_json *j = kp_message_new("is", "error", 0);
+        (void)(kp_json_set_i64(j, "code", KOPT_ENOMEM) && reply(j, NULL, 0));
+        return false;
+    }
     if (strcmp(part, "refreshes") == 0) {
         struct kp_json *j = kp_message_new("is", "phase", id);
         (void)(kp_json_set_str(j, "phase", "refreshing") && reply(j, NULL, 0));
@@ -140,6 +145,8 @@ const char source[] = "// fake: out 1 = copy 0\n"
                       "// fake: when MODE=compile_slower compile_slow 1500\n"
                       "// fake: when MODE=crash crash\n"
                       "// fake: when MODE=hang hang\n"
+                      "// fake: when MODE=compile_full compile_full\n"
+                      "// fake: when MODE=host_full host_full\n"
                       "// fake: when MODE=wrong wrong\n"
                       "// fake: when MODE=launch_error launch_error\n"
                       "// fake: when MODE=oob oob\n"

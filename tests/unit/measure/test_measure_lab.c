@@ -89,6 +89,55 @@ static void no_memory_for_an_image_is_no_fault_of_a_candidate(void **state)
     assert_in_range(refused, 1, 15);
 }
 
+static void no_memory_in_a_worker_is_no_fault_of_a_candidate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode;
+        const char *what;
+    } cases[] = {{"compile_full", "compiles"}, {"host_full", "runs"}};
+    size_t files = open_files();
+    for (size_t i = 0; i < 2; i++) {
+        struct kp_lab_options o = options();
+        struct kp_lab *lab = open_lab(&o);
+        struct kp_lab_event ev;
+        kopt_error err;
+        kopt_status st;
+        int tries = 0;
+        int64_t begun = kp_clock_ns();
+        give_data(lab);
+        compile(lab, 1, cases[i].mode, 0);
+        do {
+            st = kp_lab_next(lab, 10, -1, &ev, &err);
+            assert_int_not_equal(ev.kind, KP_LAB_RESULT);
+            if (st == KOPT_OK && kp_lab_is_compiled(lab, 1) && kp_lab_lane_free(lab)) {
+                assert_int_equal(kp_lab_measure(lab, 1, &plan, NULL), KOPT_OK);
+                tries++;
+            }
+        } while (st == KOPT_OK && kp_clock_ns() - begun < 30 * SECOND);
+        assert_int_equal(st, KOPT_ENOMEM);
+        assert_non_null(strstr(err.message, cases[i].what));
+        assert_int_equal(tries, i ? 2 : 0);
+        kp_lab_close(lab);
+    }
+    (void)rmdir("no_memory.once");
+    with_part("no_memory_once");
+    struct kp_lab_options o = options();
+    struct kp_lab *lab = open_lab(&o);
+    struct kp_lab_event ev = {0};
+    compile(lab, 1, "good", 0);
+    for (int i = 0; i < 2; i++) {
+        ev = next(lab);
+        assert_int_equal(ev.kind, KP_LAB_COMPILED);
+        measure(lab, 1);
+    }
+    ev = next(lab);
+    expect(&ev, KOPT_OUT_OK, "");
+    kp_lab_close(lab);
+    with_part(NULL);
+    nothing_is_left(files);
+}
+
 static void what_was_not_compared_has_no_error(void **state)
 {
     (void)state;
@@ -626,6 +675,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_outcome_and_a_good_one_after_it),
         cmocka_unit_test(no_memory_for_an_image_is_no_fault_of_a_candidate),
+        cmocka_unit_test(no_memory_in_a_worker_is_no_fault_of_a_candidate),
         cmocka_unit_test(what_was_not_compared_has_no_error),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(a_forgotten_job_frees_its_compiler),
