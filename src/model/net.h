@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* A network that translates a problem into a configuration, one target after another.
+ * Layer: model.
+ *
+ * Every model is one table of functions over a slab of parameters (struct kp_net_ops). A
+ * network does not change while it is used: training works on gradients that the caller owns,
+ * and prediction on a state that the caller owns, so any number of threads may use one at once.
+ */
+#ifndef KP_MODEL_NET_H
+#define KP_MODEL_NET_H
+
+#include "base/error.h"
+#include "math/blas.h"
+#include "model/dataset.h"
+#include "nn/params.h"
+#include "json/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a network is for, and how large it is made. */
+struct kp_net_shape {
+    size_t n_tokens;   /* T: tokens of a problem */
+    size_t n_vocab;    /* different ones */
+    size_t n_features; /* F */
+    size_t n_targets;  /* P */
+    uint32_t n_values[KP_TARGETS_MAX];
+    /* Sizes; 0 = the model's own. */
+    size_t embed;   /* of tokens */
+    size_t hidden;  /* units */
+    size_t layers;  /* where a model has a choice */
+    size_t kernel;  /* width of convolutions, odd */
+    float dropout;  /* below 0 = the model's own */
+    uint32_t cell;  /* enum kp_cell */
+    uint32_t score; /* enum kp_score */
+};
+
+/* B problems with their configurations. */
+struct kp_batch {
+    size_t B;
+    const int32_t *tokens;  /* [T][B] */
+    const float *features;  /* [B][F] */
+    const int32_t *targets; /* [P][B]: value indices; -1: not known, no loss */
+    const float *weights;   /* [B], or NULL for 1 */
+};
+
+struct kp_net_score {
+    double loss;     /* summed over rows and targets, weighted */
+    size_t n_right;  /* targets whose likeliest value, given the true ones before, is right */
+    size_t n_target; /* targets with a value */
+};
+
+struct kp_net;
+
+struct kp_net_ops {
+    const char *name;
+    const char *about; /* a line for --help */
+    /* Fill the sizes that are 0 and declare the parameters. */
+    kopt_status (*build)(struct kp_net *net, kopt_error *err);
+    /* Floats of work for a batch of B rows; `train`: with backward. */
+    size_t (*work)(const struct kp_net *net, size_t B, bool train);
+    /* Forward, and with `grad` (a slab, added to) backward. `key` seeds dropout; without grad
+     * there is none. `smoothing`: of labels. */
+    void (*run)(const struct kp_net *net, const struct kp_batch *b, float smoothing,
+                uint64_t key, float *grad, float *work, struct kp_net_score *score);
+    /* Prediction. Floats of a state for one problem and `width` prefixes, floats of scratch. */
+    size_t (*state)(const struct kp_net *net, size_t width);
+    size_t (*scratch)(const struct kp_net *net, size_t width);
+    /* tokens[T], features[F] of one problem. */
+    void (*begin)(const struct kp_net *net, const int32_t *tokens, const float *features,
+                  size_t width, float *state, float *scratch);
+    /* Target p (called for 0, 1, ..): prefix i of n goes on from prefix parent[i] of the call
+     * before, to which values[i] was added at target p-1 (p = 0: one prefix, both NULL).
+     * logp[n][n_values[p]]: logarithms of probabilities. */
+    void (*step)(const struct kp_net *net, size_t p, size_t n, const uint32_t *parent,
+                 const uint32_t *values, float *state, float *scratch, float *logp);
+};
+
+struct kp_net {
+    const struct kp_net_ops *ops;
+    struct kp_net_shape shape;
+    const struct kp_blas *blas;
+    struct kp_params params;
+    float *values;      /* the slab: parameters */
+    bool borrowed;      /* it is not this net's to free (a mapped file) */
+    size_t offset[512]; /* the model's own: where its matrices are, in its order */
+    size_t n_offsets;
+};
+
+/* NULL: no model of that name. */
+const struct kp_net_ops *kp_net_find(const char *name);
+/* In the order in which they are shown; NULL after the last. */
+const struct kp_net_ops *kp_net_at(size_t i);
+
+/* A network with values drawn from `seed`; with seed 0 there is no slab yet (net->values is
+ * NULL: the reader of a file sets it). Errors: KOPT_EINPUT (a shape out of range), KOPT_ENOMEM.
+ */
+kopt_status kp_net_new(const struct kp_net_ops *ops, const struct kp_net_shape *shape,
+                       uint64_t seed, struct kp_net **out, kopt_error *err);
+void kp_net_free(struct kp_net *net);
+
+struct kp_json *kp_net_shape_to_json(const struct kp_net_shape *s);
+kopt_status kp_net_shape_from_json(const struct kp_json *j, struct kp_net_shape *s,
+                                   kopt_error *err);
+
+#endif
