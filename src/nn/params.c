@@ -57,22 +57,19 @@ size_t kp_params_add(struct kp_params *p, const char *name, size_t rows, size_t 
 
 kopt_status kp_params_status(const struct kp_params *p, kopt_error *err)
 {
-    switch (p->failed) {
-    case KOPT_OK:
-        return KOPT_OK;
-    case KOPT_ENOMEM:
+    if (p->failed == KOPT_ENOMEM)
         return kp_err_nomem(err);
-    case KOPT_ERANGE:
+    if (p->failed == KOPT_ERANGE)
         return kp_err(err, KOPT_ERANGE,
                       "the network is too large: after %zu matrices with %zu parameters "
                       "another does not fit (at most %d matrices)",
                       p->n_tensors, p->n_params, (int)KP_TENSORS_MAX);
-    default:
+    if (p->failed != KOPT_OK)
         return kp_err(err, p->failed,
                       "a matrix of the network has no name, one that stands already, or one "
                       "longer than %d characters",
                       KP_TENSOR_NAME - 1);
-    }
+    return KOPT_OK;
 }
 
 void kp_params_deinit(struct kp_params *p)
