@@ -127,7 +127,6 @@ void kp_lab_fail(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id, kopt_o
 {
     const struct job *job = kp_lab_job_find(lab, id);
     double compile_ns = job ? job->compile_ns : (double)NAN;
-    kp_lab_job_remove(lab, id);
     kp_buf_clear(&lab->text);
     kp_buf_adds(&lab->text, message);
     kp_buf_clear(&lab->log);
@@ -279,30 +278,31 @@ static kopt_status no_memory(const struct kp_lab *lab, kopt_error *err)
     return KOPT_ENOMEM;
 }
 
+static kopt_status no_device(const struct kp_lab *lab, kopt_error *err)
+{
+    kopt_status st = lab->lane_error.code;
+    if (st != KOPT_EENV && st != KOPT_ENOMEM && st != KOPT_EFULL && st != KOPT_EINTR)
+        st = KOPT_EDEVICE;
+    if (err) {
+        *err = lab->lane_error;
+        err->code = st;
+    }
+    kp_err_wrap(err, "the device cannot be opened again");
+    return st;
+}
+
 /* Bring back what died. Of several lanes some may stay away: they are not tried for ever. */
 static kopt_status mend(struct kp_lab *lab, kopt_error *err)
 {
-    size_t alive = 0;
-    kopt_status st = KOPT_OK;
+    bool alive = false;
     if (lab->no_memory)
         return no_memory(lab, err);
     for (size_t i = 0; i < lab->n_lanes; i++) {
         struct lane *l = &lab->lanes[i];
-        kopt_status one = l->state == LANE_OFF ? kp_lab_lane_start(lab, l, err) : KOPT_OK;
-        if (one != KOPT_OK) {
-            l->state = LANE_GONE;
-            st = one;
-        }
+        bool here = l->state == LANE_OFF ? kp_lab_lane_revive(lab, l) : l->state != LANE_GONE;
+        alive = alive || here;
     }
-    for (size_t i = 0; i < lab->n_lanes; i++)
-        alive += lab->lanes[i].state != LANE_GONE;
-    if (alive == 0) {
-        kp_err_wrap(err, "the device cannot be opened again");
-        return st == KOPT_EENV || st == KOPT_ENOMEM || st == KOPT_EFULL || st == KOPT_EINTR
-                   ? st
-                   : KOPT_EDEVICE;
-    }
-    return kp_lab_compilers_health(lab, err);
+    return alive ? kp_lab_compilers_health(lab, err) : no_device(lab, err);
 }
 
 kopt_status kp_lab_next(struct kp_lab *lab, int timeout_ms, int wake_fd,

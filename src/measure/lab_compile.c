@@ -216,6 +216,7 @@ static bool on_error(struct kp_lab *lab, struct compiler *c, const struct kp_mes
     double ns = busy_ns(c, kp_clock_ns());
     job_over(lab, c);
     kp_lab_fail(lab, ev, id, outcome_of(err.code), err.message, kp_message_str(m, "log"));
+    kp_lab_job_remove(lab, id);
     ev->result.compile_ns = ns;
     return true;
 }
@@ -296,6 +297,7 @@ static bool replace(struct kp_lab *lab, struct compiler *c, bool timeout, const 
                        how);
     }
     kp_lab_fail_output(lab, ev, id, outcome, text, c->output);
+    kp_lab_job_remove(lab, id);
     ev->result.compile_ns = compiled ? c->compiled_ns : ns;
     if (compiled)
         ev->result.device_ns = ns - c->compiled_ns;

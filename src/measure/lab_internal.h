@@ -18,6 +18,7 @@ struct job {
     struct kp_buf image;
     double compile_ns; /* NaN = not known yet */
     bool starved;      /* a process of ours had no memory for it */
+    bool lost;         /* a device could not be opened any more after it */
 };
 
 enum compiler_state { COMPILER_OFF, COMPILER_OPENING, COMPILER_IDLE, COMPILER_BUSY };
@@ -80,6 +81,7 @@ struct kp_lab {
     struct kp_buf log;     /* an event's log */
     double *times;         /* an event's samples */
     kopt_error open_error; /* why a compiler could not be opened */
+    kopt_error lane_error; /* why a device could not be opened again */
     bool known;            /* info is set */
     bool no_memory;        /* for a message that has arrived, or twice for a job */
     const char *starved;   /* what the process did that had none for the job; NULL = none */
@@ -92,8 +94,8 @@ void kp_lab_job_remove(struct kp_lab *lab, int64_t id);
  * Once a fresh process may try again; a second time ends the session. */
 void kp_lab_starved(struct kp_lab *lab, struct job *job, const char *what);
 
-/* An event that ends a job without a result from the runner; the job is forgotten. Of the
- * numbers only compile_ns is set, if it is known. */
+/* An event that ends a job without a result from the runner; the job stays. Of the numbers only
+ * compile_ns is set, if it is known. */
 void kp_lab_fail(struct kp_lab *lab, struct kp_lab_event *ev, int64_t id, kopt_outcome outcome,
                  const char *message, const char *log);
 /* The same with the last 4 KiB of a process's output as the log. */
@@ -115,6 +117,8 @@ int64_t kp_lab_compilers_deadline(const struct kp_lab *lab);
 /* lanes (lab_lane.c) */
 bool kp_lab_put_plan(struct kp_json *j, const struct kp_lab_plan *p);
 kopt_status kp_lab_lane_start(struct kp_lab *lab, struct lane *l, kopt_error *err);
+/* Start the process of a lane that is off; a lane that cannot be started is gone. */
+bool kp_lab_lane_revive(struct kp_lab *lab, struct lane *l);
 bool kp_lab_lanes_poll(struct kp_lab *lab, struct kp_lab_event *ev);
 int64_t kp_lab_lanes_deadline(const struct kp_lab *lab);
 /* Is a candidate being timed on the cores that compile? */

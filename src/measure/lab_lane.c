@@ -123,6 +123,14 @@ kopt_status kp_lab_lane_start(struct kp_lab *lab, struct lane *l, kopt_error *er
     return st;
 }
 
+bool kp_lab_lane_revive(struct kp_lab *lab, struct lane *l)
+{
+    if (kp_lab_lane_start(lab, l, &lab->lane_error) == KOPT_OK)
+        return true;
+    l->state = LANE_GONE;
+    return false;
+}
+
 /* --- measuring
  * -------------------------------------------------------------------------------- */
 
@@ -323,6 +331,26 @@ static void read_result(struct kp_lab *lab, const struct job *job, const struct 
     add_use(lab, m);
 }
 
+/* The runner is gone with the job it had; *ev says what that makes of the candidate. It counts
+ * only if the device can be opened again: one that was unplugged fails whatever it runs. The
+ * job is for another device, then, or for another session; but what loses two is to blame. */
+static bool end_lost(struct kp_lab *lab, struct lane *l, struct job *job,
+                     struct kp_lab_event *ev)
+{
+    bool other = false;
+    bool back = kp_lab_lane_revive(lab, l);
+    for (size_t i = 0; i < lab->n_lanes; i++)
+        other = other || lab->lanes[i].state != LANE_GONE;
+    if (back || (job->lost && other)) {
+        kp_lab_job_remove(lab, job->id);
+        return true;
+    }
+    job->lost = true;
+    job->state = JOB_COMPILED;
+    *ev = (struct kp_lab_event){.kind = KP_LAB_COMPILED, .id = job->id};
+    return true;
+}
+
 static bool on_result(struct kp_lab *lab, struct lane *l, const struct kp_message *m,
                       struct kp_lab_event *ev)
 {
@@ -338,6 +366,8 @@ static bool on_result(struct kp_lab *lab, struct lane *l, const struct kp_messag
     if (!job)
         return false;
     read_result(lab, job, m, ev);
+    if (lost)
+        return end_lost(lab, l, job, ev);
     kp_lab_job_remove(lab, job->id);
     return true;
 }
@@ -412,10 +442,13 @@ static bool replace(struct kp_lab *lab, struct lane *l, bool timeout, const char
             loaded ? (double)lab->o.launch_timeout_ns / 1e9 : (double)LOAD_TIMEOUT_S);
     else
         (void)snprintf(text, sizeof(text), "it ended the process that ran it: %s", how);
+    struct job *job = kp_lab_job_find(lab, id);
+    if (!job)
+        return false;
     kp_lab_fail_output(lab, ev, id, timeout ? KOPT_OUT_HANG : KOPT_OUT_CRASH, text, l->output);
     /* Of a hang what it had of the limit: whether a longer one may help is seen from that. */
     ev->result.device_ns = (double)(now - (timeout ? l->heard_ns : l->begun_ns));
-    return true;
+    return end_lost(lab, l, job, ev);
 }
 
 static bool poll_one(struct kp_lab *lab, struct lane *l, struct kp_lab_event *ev)

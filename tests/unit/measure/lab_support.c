@@ -56,6 +56,13 @@ static int strays(void)
     return n;
 }
 
+/* Does the runner of this device end with its first candidate, and cannot be opened again? */
+static bool dies(const char *part, int64_t index)
+{
+    return (strcmp(part, "second_dies") == 0 && index == 1) ||
+           (strcmp(part, "two_die") == 0 && index < 2);
+}
+
 static bool misbehave(const char *part, int64_t id, int64_t index)
 {
     if (strcmp(part, "no_json") == 0)
@@ -72,7 +79,7 @@ static bool misbehave(const char *part, int64_t id, int64_t index)
         kp_clock_sleep_ns(SECOND / 5);
         return false;
     }
-    if (strcmp(part, "second_dies") == 0 && index == 1)
+    if (dies(part, index))
         return false;
     if (strcmp(part, "no_memory_once") == 0 && mkdir("no_memory.once", 0700) == 0) {
         struct kp_json *j = kp_message_new("is", "error", 0);
@@ -100,8 +107,9 @@ static int runner(const char *part)
         int64_t id = kp_message_i64(&m, "id", 0);
         if (strcmp(kp_message_what(&m, "do"), "open") == 0) {
             index = kp_message_i64(&m, "index", 0);
-            bool again = index == 1 && strcmp(part, "second_dies") == 0 &&
-                         mkdir("second.opened", 0700) != 0;
+            char mark[32];
+            (void)snprintf(mark, sizeof(mark), "opened.%d", (int)index);
+            bool again = dies(part, index) && mkdir(mark, 0700) != 0;
             ok = !again && opened(id, index);
         } else if (strcmp(kp_message_what(&m, "do"), "measure") == 0) {
             ok = misbehave(part, id, index);
