@@ -55,8 +55,9 @@ void kp_dataset_free(struct kp_dataset *d);
  */
 
 /* Rows come one after another, in any order; fields and targets are fixed before. Words and
- * values that were not seen are added to their lists; values are sorted when it is finished
- * (numbers by size, texts by bytes), unless the target came with a list of its own. */
+ * values that were not seen are added to their lists, which are sorted when it is finished
+ * (numbers by size, texts by bytes), unless the target came with a list of its own. Problems
+ * keep the order in which they came, a problem's rows are sorted by configuration. */
 struct kp_dataset_builder;
 
 /* `names` of fields and targets are copied. `lists` (may be NULL): for each target its values
@@ -67,14 +68,17 @@ kopt_status kp_dataset_begin(const char *kernel, const char *const *fields, size
                              const struct kp_target *lists, struct kp_dataset_builder **out,
                              kopt_error *err);
 /* problem[n_fields]: numbers, or texts for a field of words (all of a field's rows alike).
- * config[n_targets]. `key` NULL: the fields' texts joined by commas. Errors: KOPT_EINPUT (kinds
- * that do not agree, a value that is not in the target's own list, more than
- * KP_TARGET_VALUES_MAX), KOPT_ENOMEM. */
+ * config[n_targets]. `key` NULL: the fields' texts joined by commas, whole numbers without a
+ * point; of a problem that comes with several keys the first one stays. Errors: KOPT_EINPUT
+ * (kinds that do not agree, a number that is not finite, a value that is not in the target's
+ * own list, more than KP_TARGET_VALUES_MAX): the row is left out, others may follow;
+ * KOPT_ENOMEM: nothing but kp_dataset_abandon() may follow. */
 kopt_status kp_dataset_add(struct kp_dataset_builder *b, const struct kp_value *problem,
                            const struct kp_value *config, const char *key, float time_ns,
                            kopt_error *err);
 /* Frees the builder, whatever comes of it. The same configuration of a problem twice: the
- * shorter time stays. Errors: KOPT_EINPUT (no row), KOPT_ENOMEM. */
+ * shorter time stays, any that is known rather than one that is not. Errors: KOPT_EINPUT (no
+ * row), KOPT_ENOMEM. */
 kopt_status kp_dataset_finish(struct kp_dataset_builder *b, struct kp_dataset **out,
                               kopt_error *err);
 void kp_dataset_abandon(struct kp_dataset_builder *b);
