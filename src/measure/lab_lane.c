@@ -282,16 +282,21 @@ static int64_t count_in(const struct kp_json *j, const char *key)
     return kp_json_as_i64(kp_json_get(j, key), &v) ? v : -1;
 }
 
+static void read_sensed(const struct kp_json *j, kopt_result *r)
+{
+    r->power_w = number_in(j, "power_w");
+    r->energy_j = number_in(j, "energy_j");
+    r->sm_mhz = number_in(j, "sm_mhz");
+    r->temp_c = number_in(j, "temp_c");
+}
+
 static void read_numbers(const struct kp_json *j, kopt_result *r)
 {
     r->registers = count_in(j, "registers");
     r->shared_bytes = count_in(j, "shared_bytes");
     r->local_bytes = count_in(j, "local_bytes");
     r->max_error = number_in(j, "max_error");
-    r->power_w = number_in(j, "power_w");
-    r->energy_j = number_in(j, "energy_j");
-    r->sm_mhz = number_in(j, "sm_mhz");
-    r->temp_c = number_in(j, "temp_c");
+    read_sensed(j, r);
 }
 
 static void read_result(struct kp_lab *lab, const struct job *job, const struct kp_message *m,
@@ -642,6 +647,56 @@ static void read_racer(const struct kp_lab *lab, int64_t id, const struct kp_jso
 }
 
 /* NOLINTNEXTLINE(readability-function-size): eight parameters, each of them plain */
+static kopt_status read_race(struct kp_lab *lab, struct kp_message *m, const int64_t *ids,
+                             size_t n, unsigned *rounds, double *times_ns,
+                             struct kp_lab_racer *racers, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    size_t made = (size_t)kp_message_i64(m, "rounds", 0);
+    const struct kp_json *list = kp_json_get(m->head, "racers");
+    add_use(lab, m);
+    if (made < 1 || made > *rounds || m->blob_bytes != made * n * sizeof(double) ||
+        kp_json_size(list) != n) {
+        st = kp_err(err, KOPT_EFAILED, "the race's answer is broken");
+    } else {
+        *rounds = (unsigned)made;
+        memcpy(times_ns, m->blob, m->blob_bytes);
+        for (size_t i = 0; i < n; i++)
+            read_racer(lab, ids[i], kp_json_at(list, i), &racers[i]);
+    }
+    kp_message_deinit(m);
+    return st;
+}
+
+/* What the racers take, launched back to back; not of those that were wrong. The race is known
+ * by now: a runner that fails or ends here costs the readings, no more. */
+static void energies(struct kp_lab *lab, struct lane *l, size_t n, const double *est_ns,
+                     struct kp_lab_racer *racers)
+{
+    struct kp_message m;
+    struct kp_json *j = kp_message_new("do", "energy", 1);
+    struct kp_json *est = kp_json_new_array();
+    bool ok = j && est && kp_json_set_f64(j, "batch_ns", batch_ns(lab));
+    for (size_t i = 0; i < n && ok; i++) {
+        bool wanted = racers[i].result.outcome == KOPT_OUT_OK;
+        ok = kp_json_push(est, kp_json_new_f64(wanted ? est_ns[i] : (double)NAN));
+    }
+    if (!ok || !kp_json_set(j, "est", est)) {
+        if (!ok)
+            kp_json_free(est);
+        kp_json_free(j);
+        j = NULL;
+    }
+    if (blocking_call(lab, l, j, NULL, 2 * lab->o.launch_timeout_ns, &m, NULL) != KOPT_OK)
+        return;
+    const struct kp_json *list = kp_json_get(m.head, "racers");
+    add_use(lab, &m);
+    for (size_t i = 0; i < n && i < kp_json_size(list); i++)
+        read_sensed(kp_json_at(list, i), &racers[i].result);
+    kp_message_deinit(&m);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): eight parameters, each of them plain */
 kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
                         const struct kp_lab_plan *p, unsigned *rounds, double *times_ns,
                         struct kp_lab_racer *racers, kopt_error *err)
@@ -669,23 +724,12 @@ kopt_status kp_lab_race(struct kp_lab *lab, const int64_t *ids, size_t n,
         kp_lab_compilers_pause(lab, true);
     int64_t limit = (int64_t)(2 * n + 1) * lab->o.launch_timeout_ns; /* of a round */
     st = blocking_call(lab, l, j, NULL, limit, &m, err);
+    if (st == KOPT_OK)
+        st = read_race(lab, &m, ids, n, rounds, times_ns, racers, err);
+    if (st == KOPT_OK)
+        energies(lab, l, n, times_ns + (size_t)(*rounds - 1) * n, racers);
     if (lab->info.is_cpu)
         kp_lab_compilers_pause(lab, false);
     lab->use.device_ns += kp_clock_ns() - begun;
-    if (st != KOPT_OK)
-        return st;
-    add_use(lab, &m);
-    size_t made = (size_t)kp_message_i64(&m, "rounds", 0);
-    const struct kp_json *list = kp_json_get(m.head, "racers");
-    if (made > *rounds || m.blob_bytes != made * n * sizeof(double) ||
-        kp_json_size(list) != n) {
-        st = kp_err(err, KOPT_EFAILED, "the race's answer is broken");
-    } else {
-        *rounds = (unsigned)made;
-        memcpy(times_ns, m.blob, m.blob_bytes);
-        for (size_t i = 0; i < n; i++)
-            read_racer(lab, ids[i], kp_json_at(list, i), &racers[i]);
-    }
-    kp_message_deinit(&m);
     return st;
 }

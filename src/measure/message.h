@@ -4,8 +4,8 @@
  *   session -> compiler   open, source, compile
  *   compiler -> session   opened, compiled (nothing of the kernel has run yet), image, error
  *   session -> runner     open, buffer, check, reference, measure, go, slot,
- *                         refresh, race
- *   runner -> session     opened, done, phase, result, raced, error
+ *                         refresh, race, energy
+ *   runner -> session     opened, done, phase, result, raced, sensed, error
  * Every request carries "id"; every reply repeats it. */
 #ifndef KP_MEASURE_MESSAGE_H
 #define KP_MEASURE_MESSAGE_H

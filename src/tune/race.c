@@ -169,6 +169,14 @@ static kopt_status finish_rows(struct kp_session *s, const struct race *r, const
     return end_batch(s, st, err);
 }
 
+/* Nor does one that failed. Should that fail, too, they stay as interrupted. */
+static void withdraw_rows(struct kp_session *s, const struct race *r, const int64_t *rows)
+{
+    for (size_t i = 0; i < r->n && s->store; i++)
+        if (rows[i])
+            (void)kp_store_withdraw(s->store, rows[i], NULL);
+}
+
 /* What a racer's row says; `times` has r->n values for each round, of which it takes its own.
  */
 static kopt_status make_row(struct kp_session *s, struct race *r, size_t i,
@@ -235,6 +243,8 @@ static kopt_status launch_race(struct kp_session *s, struct race *r, kopt_error 
     }
     if (st == KOPT_OK)
         st = finish_rows(s, r, rows, err);
+    else
+        withdraw_rows(s, r, rows);
     kp_free(times);
     kp_free(got);
     return st;

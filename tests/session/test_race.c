@@ -320,6 +320,46 @@ static void energy_is_power_times_time(void **state)
     session_end(&s);
 }
 
+static void what_ends_the_readings_of_energy_does_not_end_the_race(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)remove("reading.db");
+    /* One launch to warm up, 60 timed ones, then those whose energy is counted. */
+    run(&s,
+        HEAD "#pragma kopt param A {0,1,2,3}\n"
+             "// fake: when A=1,entry=k crash_at 62\n" TAIL,
+        "reading.db");
+    assert_int_equal(s.warnings, 0);
+    assert_true(s.report.best.race && s.report.best.median_ns == 9000);
+    assert_true(isnan(s.report.best.energy_j) && isnan(s.report.best.power_w));
+    assert_true(fabs(s.report.speedup - 9030.0 / 9000.0) < 1e-9);
+    session_end(&s);
+    struct rows rows = rows_of("reading.db", false);
+    assert_int_equal(rows.n, 8);
+    for (size_t i = 0; i < rows.n; i++)
+        assert_int_equal(rows.row[i].outcome, KOPT_OUT_OK);
+}
+
+static void a_race_that_fails_leaves_no_rows(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)remove("fails.db");
+    run(&s,
+        HEAD "#pragma kopt param A {0,1,2,3}\n"
+             "// fake: when A=1,entry=k crash_at 40\n" TAIL,
+        "fails.db");
+    assert_int_equal(s.warnings, 1);
+    assert_non_null(strstr(s.last_warning, "final race failed"));
+    assert_false(s.report.best.race);
+    session_end(&s);
+    struct rows rows = rows_of("fails.db", false);
+    assert_int_equal(rows.n, 4);
+    for (size_t i = 0; i < rows.n; i++)
+        assert_true(!rows.row[i].race && rows.row[i].outcome == KOPT_OUT_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +371,8 @@ int main(void)
         cmocka_unit_test(those_that_are_as_fast_are_named),
         cmocka_unit_test(what_was_measured_after_a_race_has_to_race_again),
         cmocka_unit_test(energy_is_power_times_time),
+        cmocka_unit_test(what_ends_the_readings_of_energy_does_not_end_the_race),
+        cmocka_unit_test(a_race_that_fails_leaves_no_rows),
     };
     return cmocka_run_group_tests_name("session/race", tests, NULL, NULL);
 }

@@ -377,7 +377,7 @@ static int find_outputs(const struct fk_module *m, const struct fk_arg *args, si
 static int fatal_actions(struct fk_device *d, const struct fk_module *m)
 {
     const struct fk_rule *const *rule = m->effect.rule;
-    if (rule[FK_CRASH]) {
+    if (rule[FK_CRASH] || (rule[FK_CRASH_AT] && is_launch(m, rule[FK_CRASH_AT]->number))) {
         (void)signal(SIGSEGV, SIG_DFL);
         (void)raise(SIGSEGV);
     }

@@ -23,6 +23,7 @@
     X(FK_LIMIT, "limit", 'O')                 \
     X(FK_HOST_FULL, "host_full", '-')         \
     X(FK_CRASH, "crash", '-')                 \
+    X(FK_CRASH_AT, "crash_at", 'N')           \
     X(FK_HANG, "hang", '-')                   \
     X(FK_NAN, "nan", '-')                     \
     X(FK_WRONG, "wrong", '-')                 \

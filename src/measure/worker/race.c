@@ -2,9 +2,8 @@
 /* The final race of several loaded candidates. Layer: measure.
  *
  * Rounds of one launch each, in turn. In the last round every answer is compared with the
- * references, then each of those that were right is launched back to back for its energy. */
+ * references. The candidates stay loaded for their energy. */
 #include "measure/worker/plan.h"
-#include "measure/worker/sense.h"
 
 #include "base/alloc.h"
 #include "os/clock.h"
@@ -13,16 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { REPEAT_MAX = 1000 };
-static const double repeat_ns = 2e7; /* of launches between two readings */
-static const double span_ns = 1.5e8; /* between the steps of the counter, at least */
-static const int64_t repeat_wall_ns = 2000000000; /* for one racer's energy, at most */
-
 struct racer {
     bool bad;
     char message[512]; /* why */
     double max_error;  /* NaN = not compared */
-    struct kp_sensed sensed;
 };
 
 struct race {
@@ -130,88 +123,15 @@ static kopt_status all_rounds(struct race *x, unsigned wanted, kopt_error *err)
     return st;
 }
 
-/* What has happened up to a moment. */
-struct meter {
-    double joules; /* the device's counter */
-    double busy_ns;
-    int64_t wall_ns;
-    unsigned n; /* launches */
-};
-
-static kopt_status repeat(struct race *x, unsigned s, double est, struct meter *m,
-                          kopt_error *err)
-{
-    double times[REPEAT_MAX];
-    double most = fmin(REPEAT_MAX, fmin(repeat_ns, x->p.batch_ns) / est);
-    unsigned n = most > 1 ? (unsigned)most : 1;
-    kopt_status st = go_on(x, "timing", err);
-    if (st == KOPT_OK)
-        st = kp_candidate_repeat(x->r, &x->r->slots[s], n, times, err);
-    for (unsigned i = 0; i < n && st == KOPT_OK; i++)
-        m->busy_ns += kp_time_sane(times[i]) ? times[i] : 0;
-    m->n += n;
-    m->wall_ns = kp_clock_ns();
-    return st;
-}
-
-/* Launches back to back, from one step of the counter of energy to another: a difference
- * between any two moments would be wrong by up to a step at each end. Nothing is read in
- * between, since that takes time in which the device stands still. */
-static kopt_status energy_of(struct race *x, unsigned s, kopt_error *err)
-{
-    double est = x->times[(size_t)(x->rounds - 1) * x->n + s];
-    struct kp_sensors now;
-    struct kp_sensed *out = &x->racers[s].sensed;
-    struct meter m = {.wall_ns = kp_clock_ns()};
-    struct meter from = {0};
-    int64_t begun = m.wall_ns;
-    kp_sense_read(x->r, &now);
-    double seen = now.energy_j;
-    bool counted = isfinite(seen) && kp_time_sane(est);
-    for (int steps = 0; counted && steps < 2 && m.wall_ns - begun < repeat_wall_ns;) {
-        kopt_status st = repeat(x, s, est, &m, err);
-        if (st != KOPT_OK)
-            return st;
-        if (steps == 1 && m.busy_ns - from.busy_ns < span_ns)
-            continue;
-        kp_sense_read(x->r, &now);
-        bool fresh = steps == 1 && seen == from.joules; /* the first reading after the span */
-        bool stepped = now.energy_j > seen && !fresh;
-        seen = m.joules = now.energy_j;
-        if (stepped && ++steps == 1)
-            from = m;
-        if (steps == 2) {
-            double passed_ns =
-                fmax((double)(m.wall_ns - from.wall_ns), m.busy_ns - from.busy_ns);
-            out->energy_j = (m.joules - from.joules) / (m.n - from.n);
-            out->power_w = (m.joules - from.joules) / (passed_ns / 1e9);
-        }
-    }
-    if (isnan(out->power_w))
-        out->power_w = now.power_w;
-    out->sm_mhz = now.sm_mhz;
-    out->temp_c = now.temp_c;
-    return KOPT_OK;
-}
-
-static kopt_status run(struct race *x, unsigned wanted, kopt_error *err)
-{
-    kopt_status st = all_rounds(x, wanted, err);
-    for (unsigned s = 0; s < x->n && st == KOPT_OK; s++)
-        if (!x->racers[s].bad)
-            st = energy_of(x, s, err);
-    return st;
-}
-
 static struct kp_json *racer_to_json(const struct racer *me, const struct kp_module_info *info)
 {
     struct kp_json *j = kp_json_new_object();
-    bool ok =
-        kp_json_set_bool(j, "bad", me->bad) && kp_json_set_str(j, "message", me->message) &&
-        kp_json_set_f64(j, "max_error", me->max_error) &&
-        kp_json_set_i64(j, "registers", info->registers) &&
-        kp_json_set_i64(j, "shared_bytes", info->shared_bytes) &&
-        kp_json_set_i64(j, "local_bytes", info->local_bytes) && kp_sensed_put(j, &me->sensed);
+    bool ok = kp_json_set_bool(j, "bad", me->bad) &&
+              kp_json_set_str(j, "message", me->message) &&
+              kp_json_set_f64(j, "max_error", me->max_error) &&
+              kp_json_set_i64(j, "registers", info->registers) &&
+              kp_json_set_i64(j, "shared_bytes", info->shared_bytes) &&
+              kp_json_set_i64(j, "local_bytes", info->local_bytes);
     if (ok)
         return j;
     kp_json_free(j);
@@ -248,10 +168,8 @@ bool kp_runner_race(struct kp_runner *r, const struct kp_message *m)
         return kp_worker_no_memory();
     x->r = r;
     x->p = kp_plan_read(m);
-    while (x->n < KP_RUNNER_SLOTS && r->slots[x->n].module) {
-        x->racers[x->n].max_error = (double)NAN;
-        x->racers[x->n++].sensed = kp_sensed_nothing;
-    }
+    while (x->n < KP_RUNNER_SLOTS && r->slots[x->n].module)
+        x->racers[x->n++].max_error = (double)NAN;
     bool sane = x->n && wanted > 0 && wanted <= KP_SAMPLES_MAX;
     if (sane)
         x->times = kp_calloc((size_t)wanted * x->n, sizeof(*x->times));
@@ -259,15 +177,13 @@ bool kp_runner_race(struct kp_runner *r, const struct kp_message *m)
         (void)kp_worker_no_memory();
     if (x->times) {
         kp_runner_clear_use(r);
-        kopt_status st = run(x, (unsigned)wanted, &err);
+        kopt_status st = all_rounds(x, (unsigned)wanted, &err);
         if (st == KOPT_OK)
             alive = kp_worker_send(race_to_json(x), x->times,
                                    (size_t)x->rounds * x->n * sizeof(*x->times));
         else
             alive = kp_worker_fail(x->p.id, &err);
     }
-    for (unsigned s = 0; s < x->n; s++)
-        kp_candidate_unload(r, &r->slots[s]);
     kp_free(x->times);
     kp_free(x);
     return alive;

@@ -395,6 +395,8 @@ static bool handle(struct kp_runner *r, const struct kp_message *m)
         return on_simple(r, m, refresh);
     if (strcmp(what, "race") == 0)
         return kp_runner_race(r, m);
+    if (strcmp(what, "energy") == 0)
+        return kp_runner_energy(r, m);
     return false;
 }
 

@@ -93,9 +93,10 @@ kopt_status kp_runner_refresh(struct kp_runner *r, bool *spoiled, kopt_error *er
 void kp_runner_clear_use(struct kp_runner *r);
 bool kp_runner_put_use(const struct kp_runner *r, struct kp_json *j);
 
-/* Requests "measure", "slot" and "race"; false when the session is gone. */
+/* Requests "measure", "slot", "race" and "energy"; false when the session is gone. */
 bool kp_runner_measure(struct kp_runner *r, const struct kp_message *m);
 bool kp_runner_slot(struct kp_runner *r, const struct kp_message *m);
 bool kp_runner_race(struct kp_runner *r, const struct kp_message *m);
+bool kp_runner_energy(struct kp_runner *r, const struct kp_message *m);
 
 #endif
