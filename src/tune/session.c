@@ -64,14 +64,28 @@ struct loader {
     kopt_error *err;
 };
 
+/* Were there fewer samples than this session takes at least? Not where they filled the time a
+ * measurement has, nor where few were enough to give it up. */
+static bool is_too_rough(const struct kp_lab_plan *plan, const kopt_result *r)
+{
+    double spent = 0;
+    if (r->dropped || r->n_times >= plan->min_samples)
+        return false;
+    for (uint32_t i = 0; i < r->n_times && r->times_ns; i++)
+        spent += r->times_ns[i];
+    return !(spent > plan->budget_ns);
+}
+
 /* Is an earlier result what this session would find out itself? Not what was never compared
  * where this one compares, nor what ran out of less time than there is now. What was spent then
  * is at least the limit of then. */
 static bool is_of_use(const struct kp_session *s, const kopt_result *r)
 {
     bool checks = s->o.check >= 0 && s->kernel->n_checks > 0;
-    if (r->outcome == KOPT_OUT_OK)
-        return !checks || !isnan(r->max_error);
+    if (r->outcome == KOPT_OUT_OK) {
+        struct kp_lab_plan plan = kp_session_plan(s);
+        return (!checks || !isnan(r->max_error)) && (r->race || !is_too_rough(&plan, r));
+    }
     if (r->outcome == KOPT_OUT_COMPILE_TIMEOUT)
         return r->compile_ns >= kp_session_compile_limit_s(s) * 1e9;
     if (r->outcome == KOPT_OUT_HANG)

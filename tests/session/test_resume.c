@@ -109,6 +109,38 @@ static void fresh_measures_again(void **state)
     session_end(&s);
 }
 
+static size_t measured_with(struct session *s, const char *text, unsigned samples)
+{
+    session_init(s, write_kernel("k.cl", text), "samples.db");
+    s->o.min_samples = s->o.max_samples = samples;
+    session_run(s);
+    assert_int_equal(s->status, KOPT_OK);
+    size_t n = session_measured(s);
+    session_end(s);
+    return n;
+}
+
+static void fewer_samples_than_asked_for_are_measured_anew(void **state)
+{
+    (void)state;
+    static const char slow[] = HEAD "#pragma kopt param A {0}\n"
+                                    "// fake: time 200000000\n" TAIL;
+    struct session s;
+    size_t dropped = 0;
+    (void)remove("samples.db");
+    assert_int_equal(measured_with(&s, ten, 3), 10);
+    for (size_t i = 0; i < s.n_seen; i++)
+        dropped += s.seen[i].dropped != 0;
+    assert_true(dropped < 10);
+    /* What was clearly worse after few is no better after many. */
+    assert_int_equal(measured_with(&s, ten, 8), 10 - dropped);
+    assert_int_equal(measured_with(&s, ten, 8), 0);
+    assert_int_equal(measured_with(&s, ten, 3), 0);
+    /* Nor do those count that there was no time for: a measurement has 2 s. */
+    assert_int_equal(measured_with(&s, slow, 100), 1);
+    assert_int_equal(measured_with(&s, slow, 100), 0);
+}
+
 static void an_interrupted_run_goes_on(void **state)
 {
     (void)state;
@@ -193,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_new_value_measures_only_the_new_configurations),
         cmocka_unit_test(an_edited_kernel_is_measured_anew),
         cmocka_unit_test(fresh_measures_again),
+        cmocka_unit_test(fewer_samples_than_asked_for_are_measured_anew),
         cmocka_unit_test(an_interrupted_run_goes_on),
         cmocka_unit_test(budgets_are_kept_exactly),
         cmocka_unit_test(a_seed_gives_the_same_run_whatever_the_store_knows),
