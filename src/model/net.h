@@ -51,6 +51,17 @@ struct kp_net_score {
     size_t n_target; /* targets with a value */
 };
 
+/* Target p (0, 1, .. in turn): prefix i of n goes on from prefix parent[i] of the call before,
+ * to which values[i] was added at target p-1. At p = 0 there is one prefix, and both are NULL.
+ * The logarithms of its values' probabilities are logp[n][n_values[p]]. */
+struct kp_net_step {
+    size_t p;
+    size_t n;     /* at most width */
+    size_t width; /* what the state was made for */
+    const uint32_t *parent;
+    const uint32_t *values;
+};
+
 struct kp_net;
 
 struct kp_net_ops {
@@ -60,8 +71,8 @@ struct kp_net_ops {
     kopt_status (*build)(struct kp_net *net, kopt_error *err);
     /* Floats of work for a batch of B rows; `train`: with backward. */
     size_t (*work)(const struct kp_net *net, size_t B, bool train);
-    /* Forward, and with `grad` (a slab, added to) backward. `key` seeds dropout; without grad
-     * there is none. `smoothing`: of labels. */
+    /* Forward, and with `grad` (a slab, added to) backward. `key` seeds dropout; there is
+     * none without grad and with key 0. `smoothing`: of labels. */
     void (*run)(const struct kp_net *net, const struct kp_batch *b, float smoothing,
                 uint64_t key, float *grad, float *work, struct kp_net_score *score);
     /* Prediction. Floats of a state for one problem and `width` prefixes, floats of scratch. */
@@ -70,11 +81,8 @@ struct kp_net_ops {
     /* tokens[T], features[F] of one problem. */
     void (*begin)(const struct kp_net *net, const int32_t *tokens, const float *features,
                   size_t width, float *state, float *scratch);
-    /* Target p (called for 0, 1, ..): prefix i of n goes on from prefix parent[i] of the call
-     * before, to which values[i] was added at target p-1 (p = 0: one prefix, both NULL).
-     * logp[n][n_values[p]]: logarithms of probabilities. */
-    void (*step)(const struct kp_net *net, size_t p, size_t n, const uint32_t *parent,
-                 const uint32_t *values, float *state, float *scratch, float *logp);
+    void (*step)(const struct kp_net *net, const struct kp_net_step *s, float *state,
+                 float *scratch, float *logp);
 };
 
 struct kp_net {

@@ -9,7 +9,7 @@
 #include "model/net.h"
 #include "nn/adam.h"
 
-/* Encoded rows: column p of `targets` is [n_rows]. */
+/* Encoded problems. */
 struct kp_examples {
     size_t n;              /* problems */
     const int32_t *tokens; /* [n][T] */
@@ -19,6 +19,7 @@ struct kp_examples {
     const uint32_t *first;   /* [n + 1]: into the two below */
     const uint32_t *configs; /* [.][P] */
     const float *shares;     /* [.] */
+    const int32_t *unknown;  /* [T]: the tokens that stand for an unknown number */
 };
 
 struct kp_train_plan {

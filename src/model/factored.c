@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/* The model `factored`: engineered features, one autoregressive head for each target.
+ * Layer: model.
+ *
+ *   x   = [features; embeddings of the tokens]                       [B][F + T D]
+ *   h   = silu(x W_in' + b_in)                                       [B][H]
+ *   h  += dropout(silu(norm(h) W_l' + b_l))     for each layer l     [B][H]
+ *   u_p = (norm(h) A_p' + a_p) + sum_{q<p} E_p[q's value]            [B][M], M = H/2
+ *   y_p = silu(u_p);  y_p += silu(y_p C_p' + c_p)                    [B][M]
+ *   P(value of p | problem, values before) = softmax(y_p W_p' + b_p)
+ *
+ * The factorisation is the chain rule's, like a recurrent decoder's, but what is known of the
+ * prefix enters by one sum of rows, so that a step costs little. */
+#include "model/models.h"
+
+#include "math/vec.h"
+#include "nn/layers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { EMBED, IN_W, IN_B, LAYERS }; /* layer l: four from LAYERS + 4 l; heads behind them */
+enum { L_NORM_G, L_NORM_B, L_W, L_B, L_COUNT };
+enum {
+    H_NORM_G,
+    H_NORM_B,
+    H_A,
+    H_A_BIAS,
+    H_C,
+    H_C_BIAS,
+    H_W,
+    H_W_BIAS,
+    H_COUNT
+}; /* then E_p */
+
+static size_t head_at(const struct kp_net *net, size_t which)
+{
+    return LAYERS + L_COUNT * net->shape.layers + which;
+}
+
+static size_t units(const struct kp_net *net) /* M */
+{
+    return net->shape.hidden / 2;
+}
+
+static size_t inputs(const struct kp_net *net)
+{
+    return net->shape.n_features + net->shape.n_tokens * net->shape.embed;
+}
+
+static float spread(size_t fan_in) /* He et al., 2015 */
+{
+    float s = 1.0F;
+    while (s * s * (float)fan_in > 2.0F) /* a square root without libm: halves, then Newton */
+        s /= 2;
+    for (int i = 0; i < 6; i++)
+        s = (s + 2.0F / ((float)fan_in * s)) / 2;
+    return s;
+}
+
+static kopt_status build(struct kp_net *net, kopt_error *err)
+{
+    struct kp_net_shape *s = &net->shape;
+    char name[KP_TENSOR_NAME];
+    s->embed = s->embed ? s->embed : 8;
+    s->hidden = s->hidden ? s->hidden : 256;
+    s->layers = s->layers ? s->layers : 2;
+    s->dropout = s->dropout < 0 ? 0.2F : s->dropout;
+    size_t H = s->hidden;
+    size_t M = units(net);
+    if (s->layers > 16)
+        return kp_err(err, KOPT_EINPUT, "more than 16 layers");
+    kp_net_declare(net, EMBED, "in.embed", s->n_vocab, s->embed, KP_INIT_NORMAL, 0.3F);
+    kp_net_declare(net, IN_W, "in.w", H, inputs(net), KP_INIT_NORMAL, spread(inputs(net)));
+    kp_net_declare(net, IN_B, "in.b", 1, H, KP_INIT_ZERO, 0);
+    for (size_t l = 0; l < s->layers; l++) {
+        static const char *const parts[L_COUNT] = {"norm.g", "norm.b", "w", "b"};
+        for (size_t k = 0; k < L_COUNT; k++) {
+            (void)snprintf(name, sizeof(name), "layer%zu.%s", l, parts[k]);
+            kp_net_declare(net, LAYERS + L_COUNT * l + k, name, k == L_W ? H : 1, H,
+                           k == L_NORM_G ? KP_INIT_ONE
+                           : k == L_W    ? KP_INIT_NORMAL
+                                         : KP_INIT_ZERO,
+                           k == L_W ? spread(H) : 0);
+        }
+    }
+    size_t P = s->n_targets;
+    size_t V = kp_net_values_before(net, P);
+    kp_net_declare(net, head_at(net, H_NORM_G), "heads.norm.g", 1, H, KP_INIT_ONE, 0);
+    kp_net_declare(net, head_at(net, H_NORM_B), "heads.norm.b", 1, H, KP_INIT_ZERO, 0);
+    kp_net_declare(net, head_at(net, H_A), "heads.a", P * M, H, KP_INIT_NORMAL, spread(H));
+    kp_net_declare(net, head_at(net, H_A_BIAS), "heads.a_bias", 1, P * M, KP_INIT_ZERO, 0);
+    kp_net_declare(net, head_at(net, H_C), "heads.c", P * M, M, KP_INIT_NORMAL, spread(M));
+    kp_net_declare(net, head_at(net, H_C_BIAS), "heads.c_bias", 1, P * M, KP_INIT_ZERO, 0);
+    kp_net_declare(net, head_at(net, H_W), "heads.w", V, M, KP_INIT_NORMAL, 0.5F * spread(M));
+    kp_net_declare(net, head_at(net, H_W_BIAS), "heads.b", 1, V, KP_INIT_ZERO, 0);
+    for (size_t p = 1; p < P; p++) {
+        (void)snprintf(name, sizeof(name), "heads.prefix%zu", p);
+        kp_net_declare(net, head_at(net, H_COUNT + p), name, kp_net_values_before(net, p), M,
+                       KP_INIT_NORMAL, 0.3F);
+    }
+    return KOPT_OK;
+}
+
+/* Forward and backward alike. Key 0: none. */
+static void drop(const struct kp_net *net, uint64_t key, size_t place, float *x, size_t n)
+{
+    if (key && net->shape.dropout > 0)
+        kp_dropout(key + place * 0x9e3779b97f4a7c15U, net->shape.dropout, x, n);
+}
+
+/* --- the trunk ------------------------------------------------------------------------------
+ */
+
+struct trunk {
+    float *x;    /* [B][F + T D] */
+    float *in;   /* [B][H]: before silu */
+    float *h;    /* [L+1][B][H]: into layer l; the last is the trunk's output */
+    float *norm; /* [L+1][B][H] */
+    float *keep; /* [L+1][B][2] */
+    float *pre;  /* [L][B][H]: before silu */
+    float *add;  /* [B][H]: scratch */
+};
+
+static void lay_out_trunk(const struct kp_net *net, size_t B, struct kp_carve *c,
+                          struct trunk *t)
+{
+    size_t L = net->shape.layers;
+    size_t H = net->shape.hidden;
+    t->x = kp_carve_take(c, B * inputs(net));
+    t->in = kp_carve_take(c, B * H);
+    t->h = kp_carve_take(c, (L + 1) * B * H);
+    t->norm = kp_carve_take(c, (L + 1) * B * H);
+    t->keep = kp_carve_take(c, (L + 1) * B * 2);
+    t->pre = kp_carve_take(c, L * B * H + 1);
+    t->add = kp_carve_take(c, B * H);
+}
+
+static struct kp_linear in_layer(const struct kp_net *net, size_t B)
+{
+    return (struct kp_linear){B, inputs(net), net->shape.hidden, kp_net_w(net, IN_W),
+                              kp_net_w(net, IN_B)};
+}
+
+static struct kp_linear layer_at(const struct kp_net *net, size_t l, size_t B)
+{
+    size_t H = net->shape.hidden;
+    return (struct kp_linear){B, H, H, kp_net_w(net, LAYERS + L_COUNT * l + L_W),
+                              kp_net_w(net, LAYERS + L_COUNT * l + L_B)};
+}
+
+static void gather(const struct kp_net *net, const struct kp_batch *b, float *x)
+{
+    size_t F = net->shape.n_features;
+    size_t D = net->shape.embed;
+    size_t T = net->shape.n_tokens;
+    for (size_t i = 0; i < b->B; i++) {
+        float *row = x + i * inputs(net);
+        memcpy(row, b->features + i * F, F * sizeof(float));
+        for (size_t t = 0; t < T; t++)
+            kp_embed_forward(kp_net_w(net, EMBED), D, b->tokens + t * b->B + i, 1,
+                             row + F + t * D);
+    }
+}
+
+static void layer_forward(const struct kp_net *net, size_t l, size_t B, uint64_t key,
+                          const struct trunk *t)
+{
+    size_t n = B * net->shape.hidden;
+    const struct kp_linear lin = layer_at(net, l, B);
+    kp_layernorm_forward(
+        B, net->shape.hidden, t->h + l * n, kp_net_w(net, LAYERS + L_COUNT * l + L_NORM_G),
+        kp_net_w(net, LAYERS + L_COUNT * l + L_NORM_B), t->norm + l * n, t->keep + l * B * 2);
+    kp_linear_forward(net->blas, &lin, t->norm + l * n, t->pre + l * n);
+    kp_silu_forward(t->pre + l * n, n, t->add);
+    drop(net, key, l + 1, t->add, n);
+    for (size_t i = 0; i < n; i++)
+        t->h[(l + 1) * n + i] = t->h[l * n + i] + t->add[i];
+}
+
+static void trunk_forward(const struct kp_net *net, const struct kp_batch *b, uint64_t key,
+                          const struct trunk *t)
+{
+    size_t n = b->B * net->shape.hidden;
+    size_t L = net->shape.layers;
+    const struct kp_linear lin = in_layer(net, b->B);
+    gather(net, b, t->x);
+    kp_linear_forward(net->blas, &lin, t->x, t->in);
+    kp_silu_forward(t->in, n, t->h);
+    drop(net, key, 0, t->h, n);
+    for (size_t l = 0; l < L; l++)
+        layer_forward(net, l, b->B, key, t);
+    kp_layernorm_forward(
+        b->B, net->shape.hidden, t->h + L * n, kp_net_w(net, head_at(net, H_NORM_G)),
+        kp_net_w(net, head_at(net, H_NORM_B)), t->norm + L * n, t->keep + L * b->B * 2);
+}
+
+/* dh [B][H]: of the layer's output; becomes that of its input. t->pre[l] is used up. */
+static void layer_backward(const struct kp_net *net, size_t l, size_t B, uint64_t key,
+                           const struct trunk *t, float *dh, float *grad)
+{
+    size_t at = LAYERS + L_COUNT * l;
+    size_t n = B * net->shape.hidden;
+    const struct kp_linear lin = layer_at(net, l, B);
+    float *dpre = t->pre + l * n;
+    memcpy(t->add, dh, n * sizeof(float));
+    drop(net, key, l + 1, t->add, n);
+    kp_silu_backward(dpre, n, t->add, dpre);
+    kp_linear_backward(net->blas, &lin, t->norm + l * n, dpre, t->add,
+                       kp_net_g(net, grad, at + L_W), kp_net_g(net, grad, at + L_B));
+    kp_layernorm_backward(B, net->shape.hidden, t->h + l * n, kp_net_w(net, at + L_NORM_G),
+                          t->keep + l * B * 2, t->add, dpre, kp_net_g(net, grad, at + L_NORM_G),
+                          kp_net_g(net, grad, at + L_NORM_B));
+    for (size_t i = 0; i < n; i++)
+        dh[i] += dpre[i];
+}
+
+/* dh [B][H]: of the trunk's normed output; used up. */
+static void trunk_backward(const struct kp_net *net, const struct kp_batch *b, uint64_t key,
+                           const struct trunk *t, float *dh, float *grad)
+{
+    size_t n = b->B * net->shape.hidden;
+    size_t L = net->shape.layers;
+    size_t F = net->shape.n_features;
+    size_t D = net->shape.embed;
+    const struct kp_linear lin = in_layer(net, b->B);
+    kp_layernorm_backward(b->B, net->shape.hidden, t->h + L * n,
+                          kp_net_w(net, head_at(net, H_NORM_G)), t->keep + L * b->B * 2, dh,
+                          t->add, kp_net_g(net, grad, head_at(net, H_NORM_G)),
+                          kp_net_g(net, grad, head_at(net, H_NORM_B)));
+    memcpy(dh, t->add, n * sizeof(float));
+    for (size_t l = L; l-- > 0;)
+        layer_backward(net, l, b->B, key, t, dh, grad);
+    drop(net, key, 0, dh, n);
+    kp_silu_backward(t->in, n, dh, dh);
+    float *dw = kp_net_g(net, grad, IN_W);
+    float *db = kp_net_g(net, grad, IN_B);
+    kp_linear_backward(net->blas, &lin, t->x, dh, NULL, dw, db);
+    /* Of the inputs only the embeddings have parameters: dx = dh W_in, those columns. */
+    size_t C = net->shape.n_tokens * D;
+    net->blas->gemm(false, false, b->B, C, net->shape.hidden, 1, dh, net->shape.hidden,
+                    kp_net_w(net, IN_W) + F, inputs(net), 0, t->x, C);
+    for (size_t i = 0; i < b->B; i++)
+        for (size_t k = 0; k < net->shape.n_tokens; k++)
+            kp_embed_backward(D, b->tokens + k * b->B + i, 1, t->x + i * C + k * D,
+                              kp_net_g(net, grad, EMBED));
+}
+
+/* --- the heads ------------------------------------------------------------------------------
+ */
+
+struct head_work {
+    float *u;   /* [P][B][M]: before the first silu */
+    float *y;   /* [P][B][M]: after it */
+    float *v;   /* [P][B][M]: before the second */
+    float *out; /* [P][B][M] */
+    float *d;   /* [P][B][M]: gradient of out, then of u */
+    float *tmp; /* [B][M] */
+    float *z;   /* [B][most V] */
+    float *dh;  /* [B][H] */
+};
+
+static void lay_out_heads(const struct kp_net *net, size_t B, bool train, struct kp_carve *c,
+                          struct head_work *w)
+{
+    size_t n = net->shape.n_targets * B * units(net);
+    w->u = kp_carve_take(c, n);
+    w->y = kp_carve_take(c, n);
+    w->v = kp_carve_take(c, n);
+    w->out = kp_carve_take(c, n);
+    w->d = train ? kp_carve_take(c, n) : NULL;
+    w->tmp = kp_carve_take(c, B * units(net));
+    w->z = kp_carve_take(c, B * kp_net_most_values(net));
+    w->dh = train ? kp_carve_take(c, B * net->shape.hidden) : NULL;
+}
+
+static struct kp_linear head_a(const struct kp_net *net, size_t p, size_t B)
+{
+    size_t M = units(net);
+    size_t H = net->shape.hidden;
+    return (struct kp_linear){B, H, M, kp_net_w(net, head_at(net, H_A)) + p * M * H,
+                              kp_net_w(net, head_at(net, H_A_BIAS)) + p * M};
+}
+
+static struct kp_linear head_c(const struct kp_net *net, size_t p, size_t B)
+{
+    size_t M = units(net);
+    return (struct kp_linear){B, M, M, kp_net_w(net, head_at(net, H_C)) + p * M * M,
+                              kp_net_w(net, head_at(net, H_C_BIAS)) + p * M};
+}
+
+static struct kp_heads heads_of(const struct kp_net *net)
+{
+    return (struct kp_heads){net, kp_net_w(net, head_at(net, H_W)),
+                             kp_net_w(net, head_at(net, H_W_BIAS)), units(net)};
+}
+
+/* u and its two layers; n rows. */
+static void head_body(const struct kp_net *net, size_t p, size_t n, const float *u, float *y,
+                      float *v, float *out)
+{
+    size_t count = n * units(net);
+    const struct kp_linear c = head_c(net, p, n);
+    kp_silu_forward(u, count, y);
+    kp_linear_forward(net->blas, &c, y, v);
+    kp_silu_forward(v, count, out);
+    for (size_t i = 0; i < count; i++)
+        out[i] += y[i];
+}
+
+static void heads_forward(const struct kp_net *net, const struct kp_batch *b, const float *h,
+                          const struct head_work *w)
+{
+    size_t M = units(net);
+    size_t n = b->B * M;
+    for (size_t p = 0; p < net->shape.n_targets; p++) {
+        const struct kp_linear a = head_a(net, p, b->B);
+        float *u = w->u + p * n;
+        kp_linear_forward(net->blas, &a, h, u);
+        size_t at = 0;
+        for (size_t q = 0; q < p; q++) {
+            const float *rows = kp_net_w(net, head_at(net, H_COUNT + p)) + at * M;
+            const int32_t *value = b->targets + q * b->B;
+            for (size_t i = 0; i < b->B; i++)
+                if (value[i] >= 0)
+                    kp_vec_axpy(M, 1, rows + (size_t)value[i] * M, u + i * M);
+            at += net->shape.n_values[q];
+        }
+        head_body(net, p, b->B, u, w->y + p * n, w->v + p * n, w->out + p * n);
+    }
+}
+
+/* From w->d, the gradients of out; dh [B][H] is written. */
+static void heads_backward(const struct kp_net *net, const struct kp_batch *b, const float *h,
+                           const struct head_work *w, float *grad)
+{
+    size_t M = units(net);
+    size_t H = net->shape.hidden;
+    size_t n = b->B * M;
+    memset(w->dh, 0, b->B * H * sizeof(float));
+    for (size_t p = 0; p < net->shape.n_targets; p++) {
+        const struct kp_linear c = head_c(net, p, b->B);
+        const struct kp_linear a = head_a(net, p, b->B);
+        float *d = w->d + p * n;
+        float *dv = w->v + p * n;
+        kp_silu_backward(dv, n, d, dv);
+        kp_linear_backward(net->blas, &c, w->y + p * n, dv, w->tmp,
+                           kp_net_g(net, grad, head_at(net, H_C)) + p * M * M,
+                           kp_net_g(net, grad, head_at(net, H_C_BIAS)) + p * M);
+        for (size_t i = 0; i < n; i++)
+            d[i] += w->tmp[i];
+        kp_silu_backward(w->u + p * n, n, d, d);
+        kp_linear_backward(net->blas, &a, h, d, NULL,
+                           kp_net_g(net, grad, head_at(net, H_A)) + p * M * H,
+                           kp_net_g(net, grad, head_at(net, H_A_BIAS)) + p * M);
+        net->blas->gemm(false, false, b->B, H, M, 1, d, M, a.w, H, 1, w->dh, H);
+        size_t at = 0;
+        for (size_t q = 0; q < p; q++) {
+            kp_embed_backward(M, b->targets + q * b->B, b->B, d,
+                              kp_net_g(net, grad, head_at(net, H_COUNT + p)) + at * M);
+            at += net->shape.n_values[q];
+        }
+    }
+}
+
+/* --- the table ------------------------------------------------------------------------------
+ */
+
+static size_t work(const struct kp_net *net, size_t B, bool train)
+{
+    struct kp_carve c = {0};
+    struct trunk t;
+    struct head_work w;
+    lay_out_trunk(net, B, &c, &t);
+    lay_out_heads(net, B, train, &c, &w);
+    return c.used;
+}
+
+static void run(const struct kp_net *net, const struct kp_batch *b, float smoothing,
+                uint64_t key, float *grad, float *memory, struct kp_net_score *score)
+{
+    struct kp_carve c = {.base = memory};
+    struct trunk t;
+    struct head_work w;
+    const struct kp_heads heads = heads_of(net);
+    size_t L = net->shape.layers;
+    lay_out_trunk(net, b->B, &c, &t);
+    lay_out_heads(net, b->B, grad != NULL, &c, &w);
+    const float *h = t.norm + L * b->B * net->shape.hidden;
+    trunk_forward(net, b, grad ? key : 0, &t);
+    heads_forward(net, b, h, &w);
+    if (!grad) {
+        kp_heads_run(&heads, b, smoothing, w.out, NULL, NULL, NULL, w.z, score);
+        return;
+    }
+    kp_heads_run(&heads, b, smoothing, w.out, w.d, kp_net_g(net, grad, head_at(net, H_W)),
+                 kp_net_g(net, grad, head_at(net, H_W_BIAS)), w.z, score);
+    heads_backward(net, b, h, &w, grad);
+    trunk_backward(net, b, key, &t, w.dh, grad);
+}
+
+/* Prediction. A state: the products of all heads with the trunk's output, a [P][M], and the
+ * prefixes' values, one table [width][P] for odd targets and one for even ones. */
+
+static size_t state(const struct kp_net *net, size_t width)
+{
+    size_t P = net->shape.n_targets;
+    return P * units(net) + 2 * width * P;
+}
+
+static size_t scratch(const struct kp_net *net, size_t width)
+{
+    struct kp_carve c = {0};
+    struct trunk t;
+    lay_out_trunk(net, 1, &c, &t);
+    size_t step_needs = 4 * (width * units(net) + 16);
+    return c.used > step_needs ? c.used : step_needs;
+}
+
+static void begin(const struct kp_net *net, const int32_t *tokens, const float *features,
+                  size_t width, float *memory, float *temporary)
+{
+    struct kp_carve c = {.base = temporary};
+    struct trunk t;
+    const struct kp_batch b = {.B = 1, .tokens = tokens, .features = features};
+    const struct kp_linear a = {1, net->shape.hidden, net->shape.n_targets * units(net),
+                                kp_net_w(net, head_at(net, H_A)),
+                                kp_net_w(net, head_at(net, H_A_BIAS))};
+    (void)width;
+    lay_out_trunk(net, 1, &c, &t);
+    trunk_forward(net, &b, 0, &t);
+    kp_linear_forward(net->blas, &a, t.norm + net->shape.layers * net->shape.hidden, memory);
+}
+
+/* The prefixes of target p's call, from those of the call before. */
+static const float *prefixes(const struct kp_net *net, size_t p, size_t n,
+                             const uint32_t *parent, const uint32_t *values, float *tables,
+                             size_t width)
+{
+    size_t P = net->shape.n_targets;
+    const float *old = tables + (p - 1) % 2 * width * P;
+    float *now = tables + p % 2 * width * P;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(now + i * P, old + parent[i] * P, (p - 1) * sizeof(float));
+        now[i * P + p - 1] = (float)values[i];
+    }
+    return now;
+}
+
+static void step(const struct kp_net *net, const struct kp_net_step *s, float *memory,
+                 float *temporary, float *logp)
+{
+    size_t P = net->shape.n_targets;
+    size_t M = units(net);
+    struct kp_carve c = {.base = temporary};
+    const struct kp_heads heads = heads_of(net);
+    float *u = kp_carve_take(&c, s->n * M);
+    float *y = kp_carve_take(&c, s->n * M);
+    float *v = kp_carve_take(&c, s->n * M);
+    float *out = kp_carve_take(&c, s->n * M);
+    const float *chosen = NULL;
+    if (s->p)
+        chosen = prefixes(net, s->p, s->n, s->parent, s->values, memory + P * M, s->width);
+    for (size_t i = 0; i < s->n; i++) {
+        memcpy(u + i * M, memory + s->p * M, M * sizeof(float));
+        const float *rows = s->p ? kp_net_w(net, head_at(net, H_COUNT + s->p)) : NULL;
+        for (size_t q = 0; q < s->p; q++) {
+            kp_vec_axpy(M, 1, rows + (size_t)chosen[i * P + q] * M, u + i * M);
+            rows += net->shape.n_values[q] * M;
+        }
+    }
+    head_body(net, s->p, s->n, u, y, v, out);
+    kp_heads_logp(&heads, s->p, s->n, out, logp);
+}
+
+const struct kp_net_ops kp_net_factored = {
+    .name = "factored",
+    .about = "numbers taken as numbers, one autoregressive head for each parameter",
+    .build = build,
+    .work = work,
+    .run = run,
+    .state = state,
+    .scratch = scratch,
+    .begin = begin,
+    .step = step};

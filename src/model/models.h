@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What the models share. Layer: model. */
+#ifndef KP_MODEL_MODELS_H
+#define KP_MODEL_MODELS_H
+
+#include "model/net.h"
+
+extern const struct kp_net_ops kp_net_seq2seq;
+extern const struct kp_net_ops kp_net_attention;
+extern const struct kp_net_ops kp_net_hybrid1;
+extern const struct kp_net_ops kp_net_hybrid2;
+extern const struct kp_net_ops kp_net_factored;
+
+/* Handing out pieces of one block of floats. With `base` NULL it only counts. */
+struct kp_carve {
+    float *base;
+    size_t used;
+};
+/* A piece that begins at a multiple of 16 floats. NULL when only counting. */
+float *kp_carve_take(struct kp_carve *c, size_t n);
+
+/* A matrix of the net's, in the order in which the model declares them; its number is the
+ * caller's. `std` is the standard deviation of normal first values. */
+void kp_net_declare(struct kp_net *net, size_t number, const char *name, size_t rows,
+                    size_t cols, enum kp_init init, float scale);
+
+static inline const float *kp_net_w(const struct kp_net *net, size_t number)
+{
+    return net->values + net->offset[number];
+}
+/* Its gradient in slab `grad`. */
+static inline float *kp_net_g(const struct kp_net *net, float *grad, size_t number)
+{
+    return grad + net->offset[number];
+}
+
+/* Entries of all targets' vocabularies before target p; p = n_targets: of all. */
+size_t kp_net_values_before(const struct kp_net *net, size_t p);
+
+/* Heads: for each target p a softmax over its values from row p of x[P][B][H]; the weights of
+ * all are w[sum V][H], b[sum V]. The loss and, where dx is not NULL, gradients: dx[P][B][H] is
+ * written, dw and db are added to. `work`: B * largest V floats. */
+struct kp_heads {
+    const struct kp_net *net;
+    const float *w;
+    const float *b;
+    size_t H;
+};
+void kp_heads_run(const struct kp_heads *h, const struct kp_batch *b, float smoothing,
+                  const float *x, float *dx, float *dw, float *db, float *work,
+                  struct kp_net_score *score);
+/* logp[n][V_p] from x[n][H]. */
+void kp_heads_logp(const struct kp_heads *h, size_t p, size_t n, const float *x, float *logp);
+size_t kp_net_most_values(const struct kp_net *net);
+
+#endif
