@@ -135,13 +135,19 @@ struct marks {
     uint64_t *bits;
 };
 
-static void marks_init(struct marks *m, const struct kp_diagram *d)
+static size_t marks_words(const struct kp_diagram *d)
 {
-    size_t words = ((size_t)d->n_nodes + 63) / 64;
+    return ((size_t)d->n_nodes + 63) / 64;
+}
+
+/* `memory` (may be NULL) is used where there are too many for the stack. */
+static void marks_init(struct marks *m, const struct kp_diagram *d, uint64_t *memory)
+{
+    size_t words = marks_words(d);
     m->heap = NULL;
-    m->bits = m->local;
-    if (words <= LOCAL_WORDS) {
-        memset(m->local, 0, words * sizeof(uint64_t));
+    m->bits = words <= LOCAL_WORDS ? m->local : memory;
+    if (m->bits) {
+        memset(m->bits, 0, words * sizeof(uint64_t));
         return;
     }
     m->heap = kp_calloc(words, sizeof(uint64_t));
@@ -168,32 +174,30 @@ struct query {
     const struct kp_space *s;
     const uint32_t *config;
     const unsigned char *fixed;
+    uint64_t *memory;   /* for two sets of marks, or NULL */
     uint32_t open_from; /* no parameter of this level or below it is fixed */
     struct marks dead;  /* nodes that were found to have no completion */
 };
 
 /* False when a free parameter (other than the one at level `except`) has an index out of range,
  * or nothing is valid at all; there is no query then. */
-static bool query_init(struct query *q, const struct kp_space *s, const uint32_t *config,
-                       const unsigned char *fixed, uint32_t except)
+static bool query_init(struct query *q, uint32_t except)
 {
+    const struct kp_space *s = q->s;
     const struct kp_diagram *d = diagram_of(s);
-    q->s = s;
-    q->config = config;
-    q->fixed = fixed;
     q->open_from = 0;
     for (uint32_t k = 0; k < s->desc->n_params; k++) {
         uint32_t param = s->order[k];
-        if (!fixed[param] || k == except)
+        if (!q->fixed[param] || k == except)
             continue;
-        if (config[param] >= kp_space_values(s, param))
+        if (q->config[param] >= kp_space_values(s, param))
             return false;
         if (k < d->n_levels)
             q->open_from = k + 1;
     }
     if (d->root == KP_MDD_NONE)
         return false;
-    marks_init(&q->dead, d);
+    marks_init(&q->dead, d, q->memory);
     return true;
 }
 
@@ -256,7 +260,11 @@ bool kp_space_completable(const struct kp_space *s, const uint32_t *config,
                           const unsigned char *fixed)
 {
     struct query q;
-    if (!query_init(&q, s, config, fixed, KP_PARAMS_MAX))
+    q.s = s;
+    q.config = config;
+    q.fixed = fixed;
+    q.memory = NULL;
+    if (!query_init(&q, KP_PARAMS_MAX))
         return false;
     bool yes = completes(&q, 0, s->diagram.root);
     marks_deinit(&q.dead);
@@ -288,7 +296,7 @@ static size_t allow_all(struct query *q, uint32_t level, unsigned char *allowed)
     uint32_t k = 0;
     if (level == 0)
         return allow_at(q, 0, d->root, allowed);
-    marks_init(&seen, d);
+    marks_init(&seen, d, q->memory ? q->memory + marks_words(d) : NULL);
     todo[0] = edges_of(q, 0, d->root, level);
     while (n < d->domain[level]) {
         if (todo[k].at == todo[k].end) {
@@ -310,13 +318,30 @@ static size_t allow_all(struct query *q, uint32_t level, unsigned char *allowed)
     return n;
 }
 
+size_t kp_space_query_words(const struct kp_space *s)
+{
+    size_t words = marks_words(diagram_of(s));
+    return words <= LOCAL_WORDS ? 0 : 2 * words;
+}
+
 size_t kp_space_allowed(const struct kp_space *s, const uint32_t *config,
                         const unsigned char *fixed, size_t param, unsigned char *allowed)
 {
-    struct query q;
+    return kp_space_allowed_in(s, config, fixed, param, allowed, NULL);
+}
+
+size_t kp_space_allowed_in(const struct kp_space *s, const uint32_t *config,
+                           const unsigned char *fixed, size_t param, unsigned char *allowed,
+                           uint64_t *memory)
+{
+    struct query q; /* its marks are set up by query_init() */
     size_t n = kp_space_values(s, param);
+    q.s = s;
+    q.config = config;
+    q.fixed = fixed;
+    q.memory = memory;
     memset(allowed, 0, n);
-    if (!query_init(&q, s, config, fixed, s->level[param]))
+    if (!query_init(&q, s->level[param]))
         return 0;
     if (s->level[param] < kp_space_n_tied(s)) {
         n = allow_all(&q, s->level[param], allowed);

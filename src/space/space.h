@@ -125,6 +125,13 @@ bool kp_space_completable(const struct kp_space *s, const uint32_t *config,
 size_t kp_space_allowed(const struct kp_space *s, const uint32_t *config,
                         const unsigned char *fixed, size_t param, unsigned char *allowed);
 
+/* The same in the caller's memory of kp_space_query_words() words; kp_space_allowed() takes it
+ * from the heap where that is not 0. */
+size_t kp_space_query_words(const struct kp_space *s);
+size_t kp_space_allowed_in(const struct kp_space *s, const uint32_t *config,
+                           const unsigned char *fixed, size_t param, unsigned char *allowed,
+                           uint64_t *memory);
+
 /* A prefix in the order of kp_space_order(), grown one value at a time in constant time: for a
  * search that assigns the parameters in that order. Each prefix it stands on is completable. */
 struct kp_space_prefix {
