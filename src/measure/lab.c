@@ -368,8 +368,9 @@ kopt_status kp_lab_set_checks(struct kp_lab *lab, const struct kp_lab_check *c, 
     for (size_t i = 0; i < n; i++) {
         lab->checks[i] = c[i];
         lab->checks[i].file = kp_strdup(c[i].file);
+        lab->checks[i].name = c[i].name ? kp_strdup(c[i].name) : NULL;
         lab->n_checks++;
-        if (!lab->checks[i].file)
+        if (!lab->checks[i].file || (c[i].name && !lab->checks[i].name))
             return kp_err_nomem(err);
     }
     kopt_status st = KOPT_OK;
@@ -522,8 +523,10 @@ void kp_lab_close(struct kp_lab *lab)
         kp_lab_job_remove(lab, lab->jobs[lab->n_jobs - 1]->id);
     for (size_t i = 0; i < lab->n_buffers; i++)
         kp_free((char *)(uintptr_t)lab->buffers[i].file);
-    for (size_t i = 0; i < lab->n_checks; i++)
+    for (size_t i = 0; i < lab->n_checks; i++) {
         kp_free((char *)(uintptr_t)lab->checks[i].file);
+        kp_free((char *)(uintptr_t)lab->checks[i].name);
+    }
     kp_dir_remove(lab->scratch);
     if (lab->lock_fd >= 0)
         (void)close(lab->lock_fd);

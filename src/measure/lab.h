@@ -61,6 +61,7 @@ struct kp_lab_buffer {
 
 struct kp_lab_check {
     uint32_t buffer;
+    const char *name; /* of the argument, for messages; NULL = its number */
     const char *file; /* what it must be */
     enum kp_number type;
     double rtol;

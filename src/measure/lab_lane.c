@@ -83,6 +83,7 @@ kopt_status kp_lab_lane_checks(struct kp_lab *lab, struct lane *l, kopt_error *e
         if (j) {
             (void)kp_json_set_i64(j, "buffer", c->buffer);
             (void)kp_json_set_str(j, "file", c->file);
+            (void)kp_json_set_str(j, "name", c->name ? c->name : "");
             (void)kp_json_set_i64(j, "type", c->type);
             (void)kp_json_set_f64(j, "rtol", c->rtol);
             (void)kp_json_set_f64(j, "atol", c->atol);

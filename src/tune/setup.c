@@ -436,6 +436,7 @@ static kopt_status describe_check(struct kp_session *s, const struct files *f, s
 {
     const struct kp_check_decl *c = &s->kernel->checks[i];
     *out = (struct kp_lab_check){.buffer = (uint32_t)c->arg,
+                                 .name = s->kernel->args[c->arg].name,
                                  .file = f->checks[i],
                                  .type = (enum kp_number)s->kernel->args[c->arg].elem};
     kopt_status st = tolerance(s, i, c->rtol, &out->rtol, err);

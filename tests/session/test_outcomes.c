@@ -83,6 +83,8 @@ static void every_fault_is_told_apart_and_none_stops_the_search(void **state)
     assert_non_null(strstr(session_find(&s, "MODE=6")->message, "98304"));
     assert_non_null(strstr(session_find(&s, "MODE=7")->message, "SIGSEGV"));
     assert_non_null(strstr(session_find(&s, "MODE=11")->message, "never written"));
+    assert_int_equal(strncmp(session_find(&s, "MODE=11")->message, "b: 512 of 1024 ", 15), 0);
+    assert_int_equal(strncmp(session_find(&s, "MODE=10")->message, "b: ", 3), 0);
     assert_int_equal(s.report.progress.by_outcome[KOPT_OUT_WRONG], 4);
     session_end(&s);
 }

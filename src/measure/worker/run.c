@@ -133,8 +133,12 @@ static kopt_status set_check(struct kp_runner *r, const struct kp_message *m, ko
     c->rtol = kp_message_f64(m, "rtol", 0);
     c->atol = kp_message_f64(m, "atol", 0);
     c->file = kp_strdup(kp_message_str(m, "file"));
-    if (!c->file)
+    c->name = kp_strdup(kp_message_str(m, "name"));
+    if (!c->file || !c->name) {
+        kp_free(c->file);
+        kp_free(c->name);
         return kp_err_nomem(err);
+    }
     kopt_status st = kp_buffer_new(r->dev, r->buffers[buffer].bytes, &c->want, err);
     if (st == KOPT_OK)
         st = upload(r, c->want, c->file, NULL, err);
@@ -170,19 +174,25 @@ void kp_runner_describe(const struct kp_runner *r, const struct kp_mistake *m, c
                         size_t bytes)
 {
     const struct kp_compare *c = &m->compare;
-    uint32_t buffer = r->checks[m->check].buffer;
-    if (c->n_nan == c->n_bad)
-        (void)snprintf(out, bytes,
-                       "argument %u: %llu of %llu elements are NaN or were never written, the "
-                       "first at %llu",
-                       buffer + 1, (unsigned long long)c->n_bad, (unsigned long long)c->n,
-                       (unsigned long long)c->first);
+    const struct kp_runner_check *k = &r->checks[m->check];
+    char which[256];
+    if (k->name[0])
+        (void)snprintf(which, sizeof(which), "%.200s", k->name);
     else
-        (void)snprintf(out, bytes,
-                       "argument %u: %llu of %llu elements outside the tolerance, the first at "
-                       "%llu: %.9g, expected %.9g",
-                       buffer + 1, (unsigned long long)c->n_bad, (unsigned long long)c->n,
-                       (unsigned long long)c->first, c->got, c->want);
+        (void)snprintf(which, sizeof(which), "argument %u", k->buffer + 1);
+    if (c->n_nan == c->n_bad)
+        (void)snprintf(
+            out, bytes,
+            "%s: %llu of %llu elements are NaN or were never written, the first at %llu", which,
+            (unsigned long long)c->n_bad, (unsigned long long)c->n,
+            (unsigned long long)c->first);
+    else
+        (void)snprintf(
+            out, bytes,
+            "%s: %llu of %llu elements outside the tolerance, the first at %llu: %.9g, "
+            "expected %.9g",
+            which, (unsigned long long)c->n_bad, (unsigned long long)c->n,
+            (unsigned long long)c->first, c->got, c->want);
 }
 
 /* --- candidates
@@ -407,6 +417,7 @@ static void close_all(struct kp_runner *r)
     for (size_t i = 0; i < r->n_checks; i++) {
         kp_buffer_free(r->dev, r->checks[i].want);
         kp_free(r->checks[i].file);
+        kp_free(r->checks[i].name);
     }
     for (size_t i = 0; i < KP_RUNNER_BUFFERS; i++) {
         kp_buffer_free(r->dev, r->buffers[i].mem);

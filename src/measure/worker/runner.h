@@ -25,6 +25,7 @@ struct kp_runner_check {
     uint32_t buffer;
     struct kp_buffer *want;
     char *file;
+    char *name; /* of the argument; "" = not known */
     enum kp_number type;
     double rtol;
     double atol;
