@@ -32,6 +32,7 @@ struct view {
     const kopt_kernel *kernel;
     const kopt_space *space;
     size_t n_params;
+    const char *file;
 };
 
 /* --- what is there ------------------------------------------------------------------------ */
@@ -115,7 +116,8 @@ struct rules {
     const struct view *v;
     struct cli_table *table;
     struct cli_json *json;
-    char *emptied; /* the rule after which nothing was left */
+    char *emptied; /* the rule after which nothing was left; NULL = none */
+    int line;      /* its line; 0 = not known */
 };
 
 static void removed_cell(struct cli_table *t, uint64_t n)
@@ -132,8 +134,8 @@ static void on_rule(void *user, const kopt_rule_info *r)
     struct rules *rules = user;
     if (r->emptied) {
         free(rules->emptied);
-        rules->emptied =
-            r->line > 0 ? cli_strf("line %d: %s", r->line, r->text) : cli_strdup(r->text);
+        rules->emptied = cli_strdup(r->text);
+        rules->line = r->line;
     }
     if (rules->json) {
         cli_json_open(rules->json, NULL, '{');
@@ -180,13 +182,42 @@ static kopt_status print_rules(const struct view *v, struct rules *rules, kopt_e
     return st;
 }
 
-static int empty_space(struct cli *c, const struct rules *rules)
+/* The line of the file and where the text begins in it; nothing where they cannot be read. */
+static void add_excerpt(const char *file, const char *text, kopt_error *err)
 {
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n = 0;
+    FILE *f = fopen(file, "re");
+    for (int i = 0; f && i < err->line && n >= 0; i++)
+        n = getline(&line, &room, f);
+    if (f && n > 0 && (size_t)n < sizeof(err->excerpt)) {
+        line[strcspn(line, "\r\n")] = 0;
+        const char *at = strstr(line, text);
+        (void)snprintf(err->excerpt, sizeof(err->excerpt), "%s", line);
+        for (const char *p = line; at && p < at; p++)
+            err->column += ((unsigned char)*p & 0xC0U) != 0x80; /* one for each character */
+        err->column += at != NULL;
+        err->excerpt_column = 1;
+    }
+    free(line);
+    if (f)
+        (void)fclose(f);
+}
+
+static int empty_space(const struct view *v, const struct rules *rules)
+{
+    kopt_error err = {.code = KOPT_EFAILED, .line = rules->line};
     if (!rules->emptied)
-        return cli_failf(c, KOPT_EFAILED, NULL, "no configuration satisfies every rule");
-    return cli_failf(c, KOPT_EFAILED, "loosen that rule, or give its parameters more values",
-                     "no configuration satisfies every rule; the last ones went with %s",
-                     rules->emptied);
+        return cli_failf(v->c, KOPT_EFAILED, NULL, "no configuration satisfies every rule");
+    (void)snprintf(err.message, sizeof(err.message),
+                   "no configuration satisfies every rule; the last ones went with '%s'",
+                   rules->emptied);
+    (void)snprintf(err.hint, sizeof(err.hint),
+                   "loosen that rule, or give its parameters more values");
+    (void)snprintf(err.file, sizeof(err.file), "%s", v->file);
+    add_excerpt(v->file, rules->emptied, &err);
+    return cli_fail(v->c, &err);
 }
 
 static int show_explain(const struct view *v)
@@ -196,7 +227,7 @@ static int show_explain(const struct view *v)
     kopt_status st = print_rules(v, &rules, &err);
     int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(v->c, &err);
     if (st == KOPT_OK && kopt_space_count(v->space) == 0)
-        code = empty_space(v->c, &rules);
+        code = empty_space(v, &rules);
     free(rules.emptied);
     return code;
 }
@@ -214,7 +245,7 @@ static int show_all(const struct view *v)
         cli_note(v->c, "what each rule removes is too much to count: %s", err.message);
     int code = st == KOPT_OK || st == KOPT_ERANGE ? CLI_EXIT_DONE : cli_fail(v->c, &err);
     if (code == CLI_EXIT_DONE && kopt_space_count(v->space) == 0)
-        code = empty_space(v->c, &rules);
+        code = empty_space(v, &rules);
     free(rules.emptied);
     return code;
 }
@@ -273,7 +304,7 @@ static int json_all(const struct view *v)
     if (st != KOPT_OK && st != KOPT_ERANGE)
         code = cli_fail(v->c, &err);
     else if (kopt_space_count(v->space) == 0)
-        code = empty_space(v->c, &rules);
+        code = empty_space(v, &rules);
     free(rules.emptied);
     return code;
 }
@@ -408,7 +439,7 @@ static int open_and_show(struct cli *c, const struct cli_target *t,
     } else if (st != KOPT_OK) {
         code = cli_fail(c, &err);
     } else {
-        struct view v = {c, o, kernel, space, kopt_space_n_params(space)};
+        struct view v = {c, o, kernel, space, kopt_space_n_params(space), t->file};
         code = show(&v);
     }
     kopt_space_free(space);

@@ -66,7 +66,10 @@ kopt_status kp_host_reference_run(const struct kp_host_reference *h, const char 
  */
 kopt_status kp_host_reference_exists(const struct kp_bound *b, size_t check, kopt_error *err);
 
-/* Add the place of a check to an error, with its line. */
+/* Add the place of a declaration to an error: its line, and the column where the text `part`
+ * begins in it (NULL: no column). */
+void kp_line_place(const struct kp_kernel *k, int line, const char *part, kopt_error *err);
+/* The same for a check. */
 void kp_check_place(const struct kp_kernel *k, size_t check, kopt_error *err);
 
 /* What a reference gave. */

@@ -60,9 +60,17 @@ static kopt_status at_check(const struct kp_kernel *k, size_t check, kopt_error 
     return err ? err->code : KOPT_EINPUT;
 }
 
-void kp_check_place(const struct kp_kernel *k, size_t check, kopt_error *err)
+static int column_of(const char *line, size_t bytes, const char *part)
 {
-    int line = k->checks[check].line;
+    int column = 1;
+    const char *at = part && part[0] ? memmem(line, bytes, part, strlen(part)) : NULL;
+    for (const char *p = line; at && p < at; p++)
+        column += ((unsigned char)*p & 0xC0U) != 0x80; /* the rest of a character */
+    return at ? column : 0;
+}
+
+void kp_line_place(const struct kp_kernel *k, int line, const char *part, kopt_error *err)
+{
     bool same = k->source_path && strcmp(k->path, k->source_path) == 0;
     const char *text = same ? k->source.ptr : NULL;
     const char *end = text ? text + k->source.len : NULL;
@@ -71,7 +79,13 @@ void kp_check_place(const struct kp_kernel *k, size_t check, kopt_error *err)
         text = text ? text + 1 : NULL;
     }
     const char *stop = text ? memchr(text, '\n', (size_t)(end - text)) : NULL;
-    kp_err_at(err, k->path, line, 0, text, text ? (int)((stop ? stop : end) - text) : 0);
+    size_t n = text ? (size_t)((stop ? stop : end) - text) : 0;
+    kp_err_at(err, k->path, line, n ? column_of(text, n, part) : 0, text, (int)n);
+}
+
+void kp_check_place(const struct kp_kernel *k, size_t check, kopt_error *err)
+{
+    kp_line_place(k, k->checks[check].line, NULL, err);
 }
 
 static kopt_status only_look(void *user, const void *bytes, size_t n)

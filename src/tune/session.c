@@ -2,6 +2,7 @@
 #include "tune/internal.h"
 
 #include "base/alloc.h"
+#include "measure/data.h"
 #include "os/clock.h"
 
 #include <math.h>
@@ -154,7 +155,7 @@ static kopt_status empty_space(const struct kp_session *s, kopt_error *err)
     const struct kp_rule *r = &k->rules[last];
     st = kp_err(err, KOPT_EFAILED, "no configuration is left after the rule '%s'%s%s", r->text,
                 r->message ? ": " : "", r->message ? r->message : "");
-    kp_err_at(err, k->path, r->line, 0, NULL, 0);
+    kp_line_place(k, r->line, r->text, err);
     kp_err_hint(err, "'kopt space %s ..' shows what each rule removes", k->path);
     return st;
 }

@@ -223,6 +223,8 @@ static void an_empty_space_names_the_rule(void **state)
     assert_non_null(strstr(s.err.message, "A < 2"));
     assert_non_null(strstr(s.err.message, "too large for this"));
     assert_int_equal(s.err.line, 5);
+    assert_int_equal(s.err.column, 22);
+    assert_string_equal(s.err.excerpt, "#pragma kopt require A < 2 : \"too large for this\"");
     session_end(&s);
 }
 
