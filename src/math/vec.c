@@ -150,6 +150,13 @@ KP_ALWAYS_INLINE float fold(const f32x16 *sum)
     return (q[0][0] + q[0][2]) + (q[0][1] + q[0][3]);
 }
 
+/* The last n lanes stay, the others become 0. */
+KP_ALWAYS_INLINE void keep_last(size_t n, f32x16 *v)
+{
+    const i32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    *v = (f32x16)((i32x16)*v & (lane >= (int32_t)(BLOCK - n)));
+}
+
 KP_ALWAYS_INLINE void multiply(const float *x, const float *y, f32x16 *out)
 {
     f32x16 b;
@@ -184,9 +191,9 @@ KP_ALWAYS_INLINE void dot_any(size_t n, const float *x, const float *y, float *o
         i += BLOCK;
     }
     if (i < n) { /* the last 16 products, without those that are in the sums already */
-        const i32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
         multiply(x + n - BLOCK, y + n - BLOCK, &p);
-        odd += (f32x16)((i32x16)p & (lane >= (int32_t)(BLOCK - (n - i))));
+        keep_last(n - i, &p);
+        odd += p;
     }
     even += odd;
     *out = fold(&even);
@@ -198,4 +205,73 @@ float kp_vec_dot(size_t n, const float *x, const float *y)
     float sum;
     dot_best(n, x, y, &sum);
     return sum;
+}
+
+/* As dot_any(). */
+KP_ALWAYS_INLINE void sum_any(size_t n, const float *x, float *out)
+{
+    if (n < BLOCK) {
+        float s = 0;
+        for (size_t i = 0; i < n; i++)
+            s += x[i];
+        *out = s;
+        return;
+    }
+    f32x16 sum;
+    f32x16 p;
+    memcpy(&sum, x, sizeof(sum));
+    size_t i = BLOCK;
+    for (; n - i >= BLOCK; i += BLOCK) {
+        memcpy(&p, x + i, sizeof(p));
+        sum += p;
+    }
+    if (i < n) {
+        memcpy(&p, x + n - BLOCK, sizeof(p));
+        keep_last(n - i, &p);
+        sum += p;
+    }
+    *out = fold(&sum);
+}
+KP_WIDE(sum, (size_t n, const float *x, float *out), (n, x, out))
+
+float kp_vec_sum(size_t n, const float *x)
+{
+    float sum;
+    sum_best(n, x, &sum);
+    return sum;
+}
+
+KP_ALWAYS_INLINE void raise_to(const float *x, f32x16 *top)
+{
+    f32x16 p;
+    memcpy(&p, x, sizeof(p));
+    i32x16 more = p > *top;
+    *top = (f32x16)(((i32x16)p & more) | ((i32x16)*top & ~more));
+}
+
+/* An element may be looked at twice. */
+KP_ALWAYS_INLINE void max_any(size_t n, const float *x, float *out)
+{
+    float most = -INFINITY;
+    if (n < BLOCK) {
+        for (size_t i = 0; i < n; i++)
+            most = x[i] > most ? x[i] : most;
+        *out = most;
+        return;
+    }
+    f32x16 top;
+    memcpy(&top, x + n - BLOCK, sizeof(top));
+    for (size_t i = 0; i + BLOCK < n; i += BLOCK)
+        raise_to(x + i, &top);
+    for (size_t k = 0; k < BLOCK; k++)
+        most = top[k] > most ? top[k] : most;
+    *out = most;
+}
+KP_WIDE(max, (size_t n, const float *x, float *out), (n, x, out))
+
+float kp_vec_max(size_t n, const float *x)
+{
+    float most;
+    max_best(n, x, &most);
+    return most;
 }

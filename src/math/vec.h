@@ -16,5 +16,9 @@ void kp_vec_sigmoid(float *x, size_t n);
 void kp_vec_axpy(size_t n, float a, const float *x, float *y);
 /* Sum of x[i] * y[i], in a fixed order. */
 float kp_vec_dot(size_t n, const float *x, const float *y);
+/* Sum of x[n], in a fixed order. */
+float kp_vec_sum(size_t n, const float *x);
+/* The largest element; -infinity where n is 0. Which it is where one is NaN is not said. */
+float kp_vec_max(size_t n, const float *x);
 
 #endif

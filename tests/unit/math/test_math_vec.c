@@ -146,12 +146,33 @@ static void sums_take_each_element_once(void **state)
                 y[i] = NAN;
         }
         assert_true(kp_vec_dot(n, x, y) == (float)want);
+        float rising[200];
+        for (size_t i = 0; i < 200; i++)
+            rising[i] = i < n ? (float)i : NAN;
+        assert_true(kp_vec_sum(n, rising) == (float)(n * (n - (n > 0)) / 2));
         kp_vec_axpy(n, -2, x, y);
         for (size_t i = 0; i < n; i++)
             assert_true(y[i] == (float)(i % 5) - 1 - 2 * x[i]);
         for (size_t i = n; i < 200; i++)
             assert_true(isnan(y[i]));
     }
+}
+
+static void the_largest_element_is_found_anywhere(void **state)
+{
+    (void)state;
+    float x[70] = {0};
+    assert_true(isinf(kp_vec_max(0, x)) && kp_vec_max(0, x) < 0);
+    for (size_t n = 1; n < 70; n++) {
+        for (size_t at = 0; at < n; at++) {
+            for (size_t i = 0; i < 70; i++)
+                x[i] = i < n ? -5 - (float)i : 100;
+            x[at] = -1;
+            assert_true(kp_vec_max(n, x) == -1);
+        }
+    }
+    x[0] = x[1] = -INFINITY;
+    assert_true(isinf(kp_vec_max(2, x)));
 }
 
 /* At any alignment. */
@@ -184,6 +205,7 @@ int main(void)
         cmocka_unit_test(the_ends_are_what_they_should_be),
         cmocka_unit_test(the_bits_do_not_depend_on_the_place),
         cmocka_unit_test(sums_take_each_element_once),
+        cmocka_unit_test(the_largest_element_is_found_anywhere),
         cmocka_unit_test(a_sum_has_one_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
