@@ -64,9 +64,11 @@ const char *kopt_kernel_problem_name(const kopt_kernel *k, size_t i)
 
 int kopt_kernel_problem_default(const kopt_kernel *k, size_t i, int64_t *value)
 {
-    if (i >= k->kernel->n_problem || !k->kernel->has_problem_default[i])
+    const struct kp_kernel *kernel = k->kernel;
+    if (i >= kernel->n_problem || !kernel->has_problem_default[i] ||
+        kernel->problem_default[i].type != KP_INT)
         return 0;
-    *value = k->kernel->problem_default[i];
+    *value = kernel->problem_default[i].as.i;
     return 1;
 }
 

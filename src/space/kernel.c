@@ -105,6 +105,11 @@ static bool has_extension(const char *path, const char *extension)
     return n > e && strcmp(path + n - e, extension) == 0;
 }
 
+static bool is_rules(const char *path)
+{
+    return has_extension(path, ".kopt");
+}
+
 static bool is_t1(const char *path)
 {
     return has_extension(path, ".json");
@@ -122,6 +127,7 @@ static kopt_status build(struct kp_builder *b, struct kp_str text, bool from_dis
         return st;
     k->source = (struct kp_str){copy, text.len};
     k->source_path = k->path;
+    k->rules_only = is_rules(k->path);
     k->lang = has_extension(k->path, ".cu") || has_extension(k->path, ".cuh") ? KP_LANG_CUDA
                                                                               : KP_LANG_OPENCL;
     return kp_kernel_read_pragmas(b);
@@ -150,6 +156,11 @@ kopt_status kp_kernel_load(const char *path, bool need_source, struct kp_kernel 
     struct kp_buf text = KP_BUF_INIT(KP_KERNEL_FILE_MAX);
     *out = NULL;
     kopt_status st = kp_text_read(path, &text, err);
+    if (st == KOPT_OK && need_source && is_rules(path)) {
+        st = kp_err(err, KOPT_EINPUT, "%s: a rules file has no kernel that could be measured",
+                    path);
+        kp_err_hint(err, "give the kernel file or T1 file itself");
+    }
     if (st == KOPT_OK)
         st = make(path, (struct kp_str){kp_buf_text(&text), text.len}, true, need_source, out,
                   err);

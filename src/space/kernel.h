@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A tunable kernel as its file describes it: `#pragma kopt` lines or T1 JSON. Layer: space.
+/* A tunable kernel as its file describes it: `#pragma kopt` lines or T1 JSON; or the rules of
+ * one whose source is not at hand. Layer: space.
  *
  * Life: parse (no device, no problem size needed) -> bind to a problem and a device, which
  * gives a space -> geometry, arguments and metrics of one configuration. */
@@ -13,7 +14,7 @@
 
 /* Of the language of kernel files (docs/language.md). It grows with every change that an older
  * kopt would read otherwise or refuse. */
-enum { KP_LANGUAGE_VERSION = 1 };
+enum { KP_LANGUAGE_VERSION = 2 };
 
 enum kp_lang { KP_LANG_OPENCL, KP_LANG_CUDA };
 
@@ -105,14 +106,23 @@ struct kp_let {
     int line;
 };
 
+/* A parameter has no effect beyond the value of an expression. */
+struct kp_canonical {
+    size_t param; /* index */
+    const struct kp_expr *expr;
+    int line;
+};
+
 struct kp_kernel {
     const char *path; /* as given; messages use it */
     const char *name; /* entry point */
     enum kp_lang lang;
     struct kp_str source; /* what is compiled (for T1: the kernel file's text) */
     const char *source_path;
-    const char *const *problem;     /* names */
-    const int64_t *problem_default; /* value by problem index where has_problem_default */
+    bool rules_only;            /* a rules file: no source, launch, arguments, checks */
+    const char *const *problem; /* names */
+    /* Value by problem index where has_problem_default; a kernel's are KP_INT. */
+    const struct kp_value *problem_default;
     const bool *has_problem_default;
     size_t n_problem;
     const struct kp_param *params;
@@ -121,6 +131,8 @@ struct kp_kernel {
     size_t n_rules;
     const struct kp_let *lets;
     size_t n_lets;
+    const struct kp_canonical *canonicals;
+    size_t n_canonicals;
     const struct kp_expr *block[3]; /* work-items of a group; NULL = 1 */
     const struct kp_expr *grid[3];  /* groups; NULL = 1 */
     const struct kp_expr *shared;   /* dynamic shared memory in bytes; NULL = 0 */
@@ -148,8 +160,9 @@ struct kp_kernel {
 };
 
 /* Reads and parses a kernel file (.cl, .cu and the like, by extension or a `#pragma kopt lang`
- * line) or a T1 file (.json, Kernel Tuner's or KTT's dialect; its kernel file is found beside
- * it, and a missing one is an error only when need_source).
+ * line), a T1 file (.json, Kernel Tuner's or KTT's dialect; its kernel file is found beside
+ * it, and a missing one is an error only when need_source) or a rules file (.kopt, which has no
+ * source: an error when need_source).
  * Owner: kp_kernel_free(). Errors: KOPT_EIO, KOPT_EINPUT (the file; position,
  * excerpt and hint where it is about a place in it), KOPT_ENOMEM. */
 kopt_status kp_kernel_load(const char *path, bool need_source, struct kp_kernel **out,
@@ -168,7 +181,7 @@ kopt_status kp_kernel_hash(const struct kp_kernel *k, char *out, kopt_error *err
 /* A kernel with its problem and device: fixed slots are known, a space stands over them. */
 struct kp_bound {
     const struct kp_kernel *kernel; /* borrowed, outlives it */
-    int64_t *problem;               /* values by problem index */
+    struct kp_value *problem;       /* by problem index */
     struct kp_value *values;        /* by slot */
     unsigned char *known;
     struct kp_space_desc desc;
@@ -176,23 +189,38 @@ struct kp_bound {
     struct kp_arena arena;
 };
 
-/* `problem`: "M=512" texts, each a name of the kernel's problem with an integer of at least 1,
- * or a parameter with one of its values ("BM=64", "BM=32,64"), which narrows the space.
+/* `problem`: "M=512" texts, each a name of the kernel's problem with an integer of at least 1
+ * (of a rules file: with any number or word), or a parameter with one of its values ("BM=64",
+ * "BM=32,64"), which narrows the space.
  * `limits` NULL: no device; nothing is bounded.
  * Errors: KOPT_EUSAGE (missing, unknown, repeated or non-positive; the hint lists the names),
  * as kp_space_new(). */
 kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
                            size_t n_problem, const struct kp_limits *limits,
                            struct kp_bound **out, kopt_error *err);
+/* `problem`: a value for each of the kernel's problem names, in their order: any integer,
+ * finite float, boolean or string (copied), whatever the kind of the file. It is for programs
+ * that bind many problems in a row. Errors: KOPT_EUSAGE (a float that is not finite), as
+ * kp_space_new(). */
+kopt_status kp_kernel_bind_values(const struct kp_kernel *k, const struct kp_value *problem,
+                                  const struct kp_limits *limits, struct kp_bound **out,
+                                  kopt_error *err);
 void kp_bound_free(struct kp_bound *b);
 
-/* {"K":512,"M":512,"N":512}, names sorted. */
+/* {"K":512,"M":512,"N":512}, names sorted; {"direction":"B"} for words. */
 void kp_bound_problem_json(const struct kp_bound *b, struct kp_buf *out);
 
 /* The declared default (default lines, T1 "Default"), repaired to a valid configuration;
  * without one, the valid configuration nearest to the middle of the value lists. False: empty
  * space. */
 bool kp_bound_default(const struct kp_bound *b, uint32_t *config);
+
+/* out[n_params]: the values of a configuration, with those of `canonical` lines in the place of
+ * their parameters': configurations that agree here are the same kernel. An expression that
+ * cannot be computed, and a string in the place of a number (or the other way round), leave the
+ * parameter's own value. Strings are borrowed from the kernel or `b`. Errors: KOPT_ENOMEM. */
+kopt_status kp_bound_canonical(const struct kp_bound *b, const uint32_t *config,
+                               struct kp_value *out, kopt_error *err);
 
 struct kp_geometry {
     int64_t block[3];

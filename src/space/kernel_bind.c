@@ -2,10 +2,11 @@
 /* A kernel with the sizes of a problem, the numbers of a device, and the space over them.
  * Layer: space. */
 #include "base/alloc.h"
+#include "base/num.h"
 #include "space/kernel_impl.h"
 #include "json/json.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,22 +60,50 @@ static kopt_status unknown(const struct binding *w, struct kp_str name)
     return st;
 }
 
+static kopt_status arena_full(const struct binding *w)
+{
+    if (!w->b->arena.over)
+        return kp_err_nomem(w->err);
+    return kp_err(w->err, KOPT_ERANGE, "the problem and its lists need more than %d MiB",
+                  BOUND_ARENA_MAX >> 20);
+}
+
+/* A string of the caller's becomes one of ours. */
+static kopt_status own(const struct binding *w, struct kp_value *v)
+{
+    if (v->type != KP_STRING)
+        return KOPT_OK;
+    v->as.s.ptr = kp_arena_strndup(&w->b->arena, v->as.s.ptr, v->as.s.len);
+    return v->as.s.ptr ? KOPT_OK : arena_full(w);
+}
+
+static kopt_status not_a_size(const struct binding *w, const char *name, struct kp_str text)
+{
+    kopt_status st =
+        kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: a problem size is an integer of at least 1", name,
+               KP_STR_FMT(text));
+    kp_err_hint(w->err, "for example %s=1024", name);
+    return st;
+}
+
 static kopt_status bind_size(struct binding *w, size_t index, struct kp_str text)
 {
     const char *name = w->b->kernel->problem[index];
+    bool word = w->b->kernel->rules_only; /* or a number of another kind */
     int64_t v = 0;
+    double f = 0;
     if (w->given[index])
         return kp_err(w->err, KOPT_EUSAGE, "%s is given twice", name);
-    if (!kp_str_to_i64(text, &v) || v < 1) {
-        kopt_status st =
-            kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: a problem size is an integer of at least 1",
-                   name, KP_STR_FMT(text));
-        kp_err_hint(w->err, "for example %s=1024", name);
-        return st;
-    }
+    bool integer = kp_str_to_i64(text, &v);
+    if (!word && (!integer || v < 1))
+        return not_a_size(w, name, text);
+    if (text.len == 0)
+        return kp_err(w->err, KOPT_EUSAGE, "%s= has no value", name);
     w->given[index] = true;
-    w->b->problem[index] = v;
-    return KOPT_OK;
+    w->b->problem[index] = integer                      ? kp_int(v)
+                           : kp_f64_from_text(text, &f) ? kp_float(f)
+                                                        : kp_string(text);
+    return own(w, &w->b->problem[index]);
 }
 
 static kopt_status no_value(const struct binding *w, const struct kp_param *p,
@@ -112,11 +141,8 @@ static kopt_status narrow(struct binding *w, size_t index, struct kp_str text)
         return kp_err(w->err, KOPT_EUSAGE, "%s is given twice", p->name);
     bool *keep = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*keep));
     struct kp_value *values = kp_arena_alloc(&w->b->arena, p->n_values, sizeof(*values));
-    if (w->b->arena.over)
-        return kp_err(w->err, KOPT_ERANGE, "the narrowed lists need more than %d MiB",
-                      BOUND_ARENA_MAX >> 20);
     if (!keep || !values)
-        return kp_err_nomem(w->err);
+        return arena_full(w);
     kopt_status st = mark(w, p, text, keep);
     if (st != KOPT_OK)
         return st;
@@ -189,7 +215,7 @@ static void fill_environment(struct binding *w, const struct kp_limits *limits)
     for (size_t i = 0; i < b->kernel->n_problem; i++) {
         int64_t slot = kp_scope_find(&b->kernel->scope, kp_str_from(b->kernel->problem[i]));
         KP_CHECK(slot >= 0);
-        b->values[slot] = kp_int(b->problem[i]);
+        b->values[slot] = b->problem[i];
         b->known[slot] = 1;
     }
 }
@@ -211,38 +237,69 @@ static kopt_status allocate(struct binding *w)
     return KOPT_OK;
 }
 
-kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
-                           size_t n_problem, const struct kp_limits *limits,
-                           struct kp_bound **out, kopt_error *err)
+/* A kernel that waits for its problem. */
+static kopt_status begin(struct binding *w, const struct kp_kernel *k, kopt_error *err)
 {
-    *out = NULL;
-    struct kp_bound *b = kp_calloc(1, sizeof(*b));
-    if (!b)
+    *w = (struct binding){.b = kp_calloc(1, sizeof(*w->b)), .err = err};
+    if (!w->b)
         return kp_err_nomem(err);
-    b->kernel = k;
-    b->arena = KP_ARENA_INIT(BOUND_ARENA_MAX);
-    struct binding w = {.b = b, .err = err};
-    kopt_status st = allocate(&w);
-    for (size_t i = 0; st == KOPT_OK && i < n_problem; i++)
-        st = bind_text(&w, problem[i]);
-    if (st == KOPT_OK)
-        st = complete(&w);
+    w->b->kernel = k;
+    w->b->arena = KP_ARENA_INIT(BOUND_ARENA_MAX);
+    return allocate(w);
+}
+
+/* The space over the problem, and the whole to the caller where `st` and it are well. */
+static kopt_status finish(struct binding *w, kopt_status st, const struct kp_limits *limits,
+                          struct kp_bound **out)
+{
+    struct kp_bound *b = w->b;
     if (st == KOPT_OK) {
-        fill_environment(&w, limits);
-        b->desc = (struct kp_space_desc){.params = w.params,
-                                         .n_params = k->n_params,
-                                         .rules = k->rules,
-                                         .n_rules = k->n_rules,
+        fill_environment(w, limits);
+        b->desc = (struct kp_space_desc){.params = w->params,
+                                         .n_params = b->kernel->n_params,
+                                         .rules = b->kernel->rules,
+                                         .n_rules = b->kernel->n_rules,
                                          .values = b->values,
                                          .known = b->known,
-                                         .n_slots = k->n_slots};
-        st = kp_space_new(&b->desc, &b->space, err);
+                                         .n_slots = b->kernel->n_slots};
+        st = kp_space_new(&b->desc, &b->space, w->err);
     }
     if (st == KOPT_OK)
         *out = b;
     else
         kp_bound_free(b);
     return st;
+}
+
+kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem,
+                           size_t n_problem, const struct kp_limits *limits,
+                           struct kp_bound **out, kopt_error *err)
+{
+    struct binding w;
+    *out = NULL;
+    kopt_status st = begin(&w, k, err);
+    for (size_t i = 0; st == KOPT_OK && i < n_problem; i++)
+        st = bind_text(&w, problem[i]);
+    if (st == KOPT_OK)
+        st = complete(&w);
+    return finish(&w, st, limits, out);
+}
+
+kopt_status kp_kernel_bind_values(const struct kp_kernel *k, const struct kp_value *problem,
+                                  const struct kp_limits *limits, struct kp_bound **out,
+                                  kopt_error *err)
+{
+    struct binding w;
+    *out = NULL;
+    kopt_status st = begin(&w, k, err);
+    for (size_t i = 0; st == KOPT_OK && i < k->n_problem; i++) {
+        w.b->problem[i] = problem[i];
+        if (problem[i].type == KP_FLOAT && !isfinite(problem[i].as.f))
+            st = kp_err(err, KOPT_EUSAGE, "%s is not a finite number", k->problem[i]);
+        else
+            st = own(&w, &w.b->problem[i]);
+    }
+    return finish(&w, st, limits, out);
 }
 
 void kp_bound_free(struct kp_bound *b)
@@ -270,7 +327,8 @@ void kp_bound_problem_json(const struct kp_bound *b, struct kp_buf *out)
         last = k->problem[best];
         kp_buf_adds(out, n ? "," : "");
         kp_json_quote(kp_str_from(last), out);
-        kp_buf_addf(out, ":%" PRId64, b->problem[best]);
+        kp_buf_addc(out, ':');
+        kp_value_to_json(b->problem[best], out);
     }
     kp_buf_addc(out, '}');
 }

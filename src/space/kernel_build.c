@@ -398,7 +398,7 @@ static kopt_status finish_problem(struct kp_builder *b)
     size_t n = b->problem.n;
     const struct kp_problem_name *from = b->problem.items;
     const char **names = kp_arena_alloc(&k->arena, n, sizeof(*names));
-    int64_t *values = kp_arena_alloc(&k->arena, n, sizeof(*values));
+    struct kp_value *values = kp_arena_alloc(&k->arena, n, sizeof(*values));
     bool *has = kp_arena_alloc(&k->arena, n, sizeof(*has));
     if (!names || !values || !has)
         return kp_builder_memory(b);
@@ -423,6 +423,8 @@ kopt_status kp_builder_finish(struct kp_builder *b)
     k->n_rules = b->rules.n;
     k->lets = b->lets.items;
     k->n_lets = b->lets.n;
+    k->canonicals = b->canonicals.items;
+    k->n_canonicals = b->canonicals.n;
     k->args = b->args.items;
     k->n_args = b->args.n;
     k->checks = b->checks.items;

@@ -328,3 +328,26 @@ bool kp_bound_metric(const struct kp_bound *b, size_t m, const uint32_t *config,
     frame_deinit(&f);
     return ok;
 }
+
+/* ---- canonical forms ---- */
+
+kopt_status kp_bound_canonical(const struct kp_bound *b, const uint32_t *config,
+                               struct kp_value *out, kopt_error *err)
+{
+    const struct kp_kernel *k = b->kernel;
+    struct frame f = {0};
+    for (size_t i = 0; i < k->n_params; i++)
+        out[i] = b->desc.params[i].values[config[i]];
+    if (k->n_canonicals == 0)
+        return KOPT_OK;
+    kopt_status st = frame_init(&f, b, config) ? KOPT_OK : kp_err_nomem(err);
+    for (size_t i = 0; st == KOPT_OK && i < k->n_canonicals; i++) {
+        const struct kp_canonical *c = &k->canonicals[i];
+        struct kp_value v;
+        if (kp_expr_eval(c->expr, &f.env, &v, NULL) == KP_EVAL_VALUE &&
+            (v.type == KP_STRING) == (out[c->param].type == KP_STRING))
+            out[c->param] = v;
+    }
+    frame_deinit(&f);
+    return st;
+}

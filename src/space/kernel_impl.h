@@ -25,7 +25,7 @@ struct kp_vec {
 struct kp_problem_name {
     const char *name;
     bool has_default;
-    int64_t value;
+    struct kp_value value;
 };
 
 struct kp_builder {
@@ -39,6 +39,7 @@ struct kp_builder {
     struct kp_vec params;
     struct kp_vec rules;
     struct kp_vec lets;
+    struct kp_vec canonicals;
     struct kp_vec args;
     struct kp_vec checks;
     struct kp_vec references;
@@ -153,11 +154,15 @@ struct kp_pragma_scan {
 
 struct kp_pragma {
     size_t start; /* of the (logical) line in the source */
-    size_t text;  /* behind "#pragma kopt" */
+    size_t text;  /* behind "#pragma kopt"; of a rules file: the directive */
     size_t end;   /* of the logical line, its newline not included */
     size_t next;  /* of the next line */
     int line;     /* 1-based */
 };
+
+/* The next line of a rules file with something on it but a comment; false when there is none.
+ */
+bool kp_rules_next(struct kp_str text, struct kp_pragma_scan *scan, struct kp_pragma *out);
 
 /* The next `#pragma kopt` line; false when there is none. */
 bool kp_pragma_next(struct kp_str source, struct kp_pragma_scan *scan, struct kp_pragma *out);
@@ -166,7 +171,7 @@ bool kp_pragma_next(struct kp_str source, struct kp_pragma_scan *scan, struct kp
 
 struct kp_line {
     struct kp_builder *b;
-    struct kp_piece whole; /* from behind "#pragma kopt" */
+    struct kp_piece whole; /* from behind "#pragma kopt", where that stands */
     size_t pos;            /* reading position in whole.text */
     bool beside;           /* this directive takes expressions side by side */
 };

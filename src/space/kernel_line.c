@@ -243,12 +243,13 @@ static kopt_status directive_problem(struct kp_line *l)
         const char *name = NULL;
         uint32_t slot = 0;
         struct kp_value v = kp_int(0);
+        bool sizes = !l->b->k->rules_only;
         kopt_status st = take_name(l, "a problem name", &name, &slot);
         bool given = st == KOPT_OK && kp_line_accept(l, KP_TOK_ASSIGN);
         uint32_t at = kp_line_peek(l).pos;
         if (given)
             st = constant_of(l, &v);
-        if (st == KOPT_OK && given && (v.type != KP_INT || v.as.i < 1))
+        if (st == KOPT_OK && given && sizes && (v.type != KP_INT || v.as.i < 1))
             st = kp_piece_fail(l->b, &l->whole, at, "a size is an integer of at least 1");
         struct kp_problem_name *p = st == KOPT_OK
                                         ? kp_vec_push(l->b, &l->b->problem, sizeof(*p),
@@ -256,7 +257,7 @@ static kopt_status directive_problem(struct kp_line *l)
                                         : NULL;
         if (!p)
             return st;
-        *p = (struct kp_problem_name){name, given, v.as.i};
+        *p = (struct kp_problem_name){name, given, v};
         (void)kp_line_accept(l, KP_TOK_COMMA); /* commas may be left out */
     }
     return KOPT_OK;
@@ -354,6 +355,38 @@ static kopt_status directive_default(struct kp_line *l)
     return KOPT_OK;
 }
 
+static kopt_status directive_canonical(struct kp_line *l)
+{
+    struct kp_str name;
+    const struct kp_expr *e = NULL;
+    uint32_t at = kp_line_peek(l).pos;
+    kopt_status st = kp_line_name(l, "a parameter's name", &name);
+    if (st != KOPT_OK)
+        return st;
+    const struct kp_param *p = kp_builder_find_param(l->b, name);
+    if (!p)
+        return kp_piece_fail(l->b, &l->whole, at, "no parameter is named '%.*s'",
+                             KP_STR_FMT(name));
+    size_t param = (size_t)(p - (const struct kp_param *)l->b->params.items);
+    const struct kp_canonical *before = l->b->canonicals.items;
+    for (size_t i = 0; i < l->b->canonicals.n; i++) {
+        if (before[i].param == param)
+            return kp_piece_fail(l->b, &l->whole, at,
+                                 "a second 'canonical' of %s: the first is line %d", p->name,
+                                 before[i].line);
+    }
+    st = kp_line_expect(l, KP_TOK_ASSIGN, "'='");
+    if (st == KOPT_OK)
+        st = kp_line_expr(l, KP_NAMES_CONFIG, &e);
+    if (st != KOPT_OK)
+        return st;
+    struct kp_canonical *c = kp_vec_push(l->b, &l->b->canonicals, sizeof(*c), KP_PARAMS_MAX,
+                                         "'canonical' lines", &st);
+    if (c)
+        *c = (struct kp_canonical){param, e, kp_line_number(l)};
+    return st;
+}
+
 static kopt_status directive_require(struct kp_line *l)
 {
     const struct kp_expr *e = NULL;
@@ -446,28 +479,32 @@ static const struct directive {
     const char *name;
     int pass;
     bool beside; /* takes expressions side by side */
+    bool rules;  /* has a place in a rules file */
     kopt_status (*read)(struct kp_line *l);
 } directives[] = {
-    {"language", 0, false, directive_language},
-    {"kernel", 1, false, directive_kernel},
-    {"lang", 1, false, directive_lang},
-    {"problem", 1, true, directive_problem},
-    {"param", 1, false, directive_param},
-    {"prefix", 1, false, directive_prefix},
-    {"flags", 1, false, directive_flags},
-    {"let", 2, false, directive_let},
-    {"default", 3, true, directive_default},
-    {"require", 3, false, directive_require},
-    {"block", 3, true, directive_block},
-    {"grid", 3, true, directive_grid},
-    {"shared", 3, false, directive_shared},
-    {"arg", 3, true, kp_directive_arg},
-    {"metric", 3, false, directive_metric},
-    {"check", 4, true, kp_directive_check},
-    {"reference", 3, true, kp_directive_reference},
+    {"language", 0, false, true, directive_language},
+    {"kernel", 1, false, true, directive_kernel},
+    {"lang", 1, false, false, directive_lang},
+    {"problem", 1, true, true, directive_problem},
+    {"param", 1, false, true, directive_param},
+    {"prefix", 1, false, false, directive_prefix},
+    {"flags", 1, false, false, directive_flags},
+    {"let", 2, false, true, directive_let},
+    {"default", 3, true, true, directive_default},
+    {"require", 3, false, true, directive_require},
+    {"canonical", 3, false, true, directive_canonical},
+    {"block", 3, true, false, directive_block},
+    {"grid", 3, true, false, directive_grid},
+    {"shared", 3, false, false, directive_shared},
+    {"arg", 3, true, false, kp_directive_arg},
+    {"metric", 3, false, false, directive_metric},
+    {"check", 4, true, false, kp_directive_check},
+    {"reference", 3, true, false, kp_directive_reference},
 };
 
 enum { N_DIRECTIVES = sizeof(directives) / sizeof(directives[0]), PASSES = 5 };
+
+#define RULES_DIRECTIVES "kernel problem param default let require canonical language"
 
 static kopt_status unknown_directive(struct kp_line *l, struct kp_str word)
 {
@@ -479,10 +516,21 @@ static kopt_status unknown_directive(struct kp_line *l, struct kp_str word)
     kopt_status st = kp_line_unexpected(l, "a directive");
     if (near)
         kp_err_hint(l->b->err, "did you mean '%s'?", near);
+    else if (l->b->k->rules_only)
+        kp_err_hint(l->b->err, "directives of a rules file: " RULES_DIRECTIVES);
     else
-        kp_err_hint(l->b->err,
-                    "directives: kernel lang problem param default let require block "
-                    "grid shared arg check reference metric flags prefix language");
+        kp_err_hint(l->b->err, "directives: kernel lang problem param default let require "
+                               "canonical block grid shared arg check reference metric flags "
+                               "prefix language");
+    return st;
+}
+
+static kopt_status no_place_in_rules(struct kp_line *l, const char *name)
+{
+    kopt_status st = kp_piece_fail(
+        l->b, &l->whole, kp_line_peek(l).pos,
+        "'%s' has no place in a rules file: it is about a kernel's source or launch", name);
+    kp_err_hint(l->b->err, "directives of a rules file: " RULES_DIRECTIVES);
     return st;
 }
 
@@ -494,6 +542,8 @@ static kopt_status read_line(struct kp_line *l, int pass)
             continue;
         if (directives[i].pass != pass)
             return KOPT_OK;
+        if (l->b->k->rules_only && !directives[i].rules)
+            return no_place_in_rules(l, directives[i].name);
         l->pos = kp_line_peek(l).end;
         l->beside = directives[i].beside;
         kopt_status st = directives[i].read(l);
@@ -510,9 +560,11 @@ static kopt_status find_lines(struct kp_builder *b)
     struct kp_pragma_scan scan = {0};
     struct kp_pragma p;
     kopt_status st = KOPT_OK;
-    while (kp_pragma_next(b->k->source, &scan, &p)) {
+    bool rules = b->k->rules_only;
+    while (rules ? kp_rules_next(b->k->source, &scan, &p)
+                 : kp_pragma_next(b->k->source, &scan, &p)) {
         struct kp_pragma *place = kp_vec_push(b, &b->pragmas, sizeof(p), KP_KERNEL_LINES_MAX,
-                                              "'#pragma kopt' lines", &st);
+                                              rules ? "lines" : "'#pragma kopt' lines", &st);
         if (!place) {
             kp_err_wrap(b->err, "%s", b->k->path);
             return st;
@@ -546,9 +598,10 @@ static kopt_status read_pass(struct kp_builder *b, int pass)
 
 static kopt_status missing(struct kp_builder *b, const char *what, const char *example)
 {
+    const char *before = b->k->rules_only ? "" : "#pragma kopt ";
     kopt_status st =
-        kp_err(b->err, KOPT_EINPUT, "%s: no '#pragma kopt %s' line", b->k->path, what);
-    kp_err_hint(b->err, "add a line such as: #pragma kopt %s", example);
+        kp_err(b->err, KOPT_EINPUT, "%s: no '%s%s' line", b->k->path, before, what);
+    kp_err_hint(b->err, "add a line such as: %s%s", before, example);
     return st;
 }
 
@@ -566,6 +619,8 @@ kopt_status kp_kernel_read_pragmas(struct kp_builder *b)
         return st;
     if (b->params.n == 0)
         return missing(b, "param", "param BLOCK {32, 64, 128}");
+    if (b->k->rules_only)
+        return KOPT_OK;
     if (!b->k->block[0])
         return missing(b, "block", "block BLOCK");
     if (!b->k->grid[0])

@@ -185,3 +185,26 @@ bool kp_pragma_next(struct kp_str source, struct kp_pragma_scan *scan, struct kp
     }
     return false;
 }
+
+bool kp_rules_next(struct kp_str text, struct kp_pragma_scan *scan, struct kp_pragma *out)
+{
+    while (scan->pos < text.len) {
+        size_t start = scan->pos;
+        size_t first = start;
+        if (start == 0 && text.len >= 3 && memcmp(text.ptr, "\xef\xbb\xbf", 3) == 0)
+            first = 3; /* byte order mark */
+        size_t end = line_end(text, start);
+        bool comment = at(text, skip_blanks(text, first)) == '#';
+        while (!comment && end < text.len && continued(text, end))
+            end = line_end(text, end + 1);
+        *out = (struct kp_pragma){.start = start, .text = first, .line = scan->line + 1};
+        out->next = end < text.len ? end + 1 : end;
+        out->end = end > first && text.ptr[end - 1] == '\r' ? end - 1 : end;
+        scan->pos = out->next;
+        scan->line += count_lines(text, start, out->next);
+        struct kp_str line = {text.ptr + first, out->end - first};
+        if (kp_lex(line, 0).kind != KP_TOK_END)
+            return true;
+    }
+    return false;
+}

@@ -39,7 +39,7 @@ static kopt_status add_dimension(struct kp_t1 *t, size_t i, int64_t size)
                                     : NULL;
     if (!p)
         return st;
-    *p = (struct kp_problem_name){name, true, size};
+    *p = (struct kp_problem_name){name, true, kp_int(size)};
     (void)snprintf(text, sizeof(text), "ProblemSize[%zu]", i);
     st = kp_builder_text(t->b, kp_str_from(text), &alias);
     return st == KOPT_OK ? kp_scope_add(&t->b->k->scope, alias, slot, t->b->err) : st;

@@ -24,7 +24,9 @@ static void fuzz_look(const struct kp_bound *b)
     double metric = 0;
     if (!kp_bound_default(b, config))
         return;
+    struct kp_value canonical[KP_PARAMS_MAX];
     KP_CHECK(kp_space_valid(b->space, config, NULL));
+    KP_CHECK(kp_bound_canonical(b, config, canonical, &err) == KOPT_OK);
     if (kp_bound_geometry(b, config, &g, &err) == KOPT_OK)
         KP_CHECK(g.block[0] > 0 && g.grid[2] > 0 && g.shared_bytes >= 0);
     for (size_t i = 0; i < b->kernel->n_args; i++) {
