@@ -121,6 +121,98 @@ def adam_decay_clip(d):
     return ten_steps(d, 0.1, 5.5)
 
 
+def recurrent(d, kind, reverse):
+    """PyTorch's layer with the identity for W_x, so that its input's gradient is that of pre = x + biases. Of the GRU's
+    biases beside h W_h' only the one of n stays apart."""
+    T, B, H = 4, 2, 17
+    n_gates = {"LSTM": 4, "GRU": 3}[kind]
+    G = n_gates * H
+    x, w_h, bias_x, bias_h = d.normal(T, B, G), d.normal(G, H, scale=0.3), d.normal(G), d.normal(G)
+    h0, c0 = d.normal(B, H), d.normal(B, H)
+    dh, dh_end, dc_end = d.normal(T, B, H), d.normal(B, H), d.normal(B, H)
+    net = getattr(torch.nn, kind)(G, H, dtype=torch.float64)
+    net.requires_grad_(False)
+    net.weight_ih_l0.copy_(torch.eye(G))
+    net.bias_ih_l0.copy_(bias_x)
+    net.weight_hh_l0.copy_(w_h)
+    net.bias_hh_l0.copy_(bias_h)
+    net.requires_grad_()
+    steps = x.flip(0) if reverse else x
+    state = h0[None]
+    if kind == "LSTM":
+        y, (h_end, c_end) = net(steps, (state, c0[None]))
+    else:
+        y, h_end = net(steps, state)
+    h = y.flip(0) if reverse else y
+    loss = (h * dh).sum() + (h_end * dh_end).sum()
+    leaves = {"pre": x, "w_h": net.weight_hh_l0, "h0": h0}
+    out = {"w_h": w_h, "h0": h0, "h": h, "dh": dh, "dh_end": dh_end}
+    with torch.no_grad():
+        pre = x + bias_x + bias_h
+        if kind == "GRU":
+            pre[..., 2 * H:] -= bias_h[2 * H:]
+    if kind == "LSTM":
+        loss = loss + (c_end * dc_end).sum()
+        leaves["c0"] = c0
+        out |= {"c0": c0, "c_end": c_end, "dc_end": dc_end}
+    else:
+        leaves["bias"] = net.bias_hh_l0
+        out["b_n"] = bias_h[2 * H:]
+    grads = backward(loss, None, **leaves)
+    if kind == "GRU":
+        grads["db_n"] = grads.pop("dbias")[2 * H:]
+    return {"pre": pre, **out, **grads}
+
+
+@case
+def lstm(d):
+    return recurrent(d, "LSTM", False)
+
+
+@case
+def lstm_reverse(d):
+    return recurrent(d, "LSTM", True)
+
+
+@case
+def gru(d):
+    return recurrent(d, "GRU", False)
+
+
+@case
+def gru_reverse(d):
+    return recurrent(d, "GRU", True)
+
+
+def attend(d, score):
+    """Queries q[Q][B][H] over keys k[S][B][H] and values[S][B][C]."""
+    Q, S, B, H, C = 3, 5, 2, 19, 21
+    q, k, values, dcontext = d.normal(Q, B, H), d.normal(S, B, H), d.normal(S, B, C), d.normal(Q, B, C)
+    rows = [x.transpose(0, 1) for x in (q, k, values)]
+    if score == "dot":
+        context = F.scaled_dot_product_attention(*rows)
+        weights = (rows[0] @ rows[1].transpose(1, 2) / H**0.5).softmax(2)
+        leaves, out = {}, {}
+    else:
+        v = d.normal(H)
+        weights = (torch.tanh(rows[0][:, :, None] + rows[1][:, None]) @ v).softmax(2)
+        context = weights @ rows[2]
+        leaves, out = {"v": v}, {"v": v}
+    context = context.transpose(0, 1)
+    return {"q": q, "k": k, "values": values, **out, "weights": weights.transpose(0, 1), "context": context,
+            "dcontext": dcontext, **backward(context, dcontext, q=q, k=k, values=values, **leaves)}
+
+
+@case
+def attention_dot(d):
+    return attend(d, "dot")
+
+
+@case
+def attention_additive(d):
+    return attend(d, "additive")
+
+
 def flat(x):
     """Floats as the shortest text of the nearest single-precision number, or with ten digits where it is a result."""
     t = torch.as_tensor(x).detach()
