@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* What a constrained beam costs beside its network: a space with the parameters and the rules
+ * of a 1x1 convolution kernel of 8 parameters, and a network that looks its answers up.
+ *
+ * bench_beam [--json] */
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/rng.h"
+#include "model/beam.h"
+#include "os/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_PARAMS = 8, N_NAMES = 12, N_RULES = 11, MOST_NETS = 3, TABLES = 64, ROUNDS = 40 };
+
+/* ---- the space ---- */
+
+static const char *const names[N_NAMES] = {"read_size",
+                                           "k_mult",
+                                           "chunks_per_wave",
+                                           "chunk_size",
+                                           "n_mult",
+                                           "c_mult",
+                                           "waves_c_in_group",
+                                           "waves_k_in_group",
+                                           "C",
+                                           "K",
+                                           "HW",
+                                           "N"};
+static const char *const lists[N_PARAMS] = {"{1..4}",         "{1,4,8,16,32}", "{1..8}",
+                                            "{1,4,16,32,64}", "{1..4}",        "{1,2,4}",
+                                            "{1,2,4}",        "{1,2,4,8}"};
+/* Registers that a configuration takes. */
+#define VGPR                                        \
+    "(5 + 2 * chunks_per_wave * n_mult * c_mult + " \
+    "chunks_per_wave * n_mult * k_mult)"
+static const char *const rules[N_RULES] = {
+    "read_size <= chunks_per_wave",
+    "chunks_per_wave <= ceildiv(HW, chunk_size)",
+    "n_mult <= ceildiv(N, 64 / chunk_size)",
+    VGPR " < 256",
+    "25 + 2 * k_mult * c_mult < 102",
+    "waves_c_in_group <= C",
+    "ceildiv(C, waves_c_in_group) % c_mult == 0",
+    "(C - ceildiv(C, waves_c_in_group) * (waves_c_in_group - 1)) % c_mult == 0",
+    "k_mult * waves_k_in_group <= K && waves_c_in_group * waves_k_in_group <= 16",
+    "256 / " VGPR " * 4 >= waves_c_in_group * waves_k_in_group",
+    "(k_mult >= 8) == (chunk_size >= 16)"};
+static const int64_t problem[] = {256, 256, 196, 16}; /* C, K, HW, N */
+
+struct made {
+    struct kp_arena arena;
+    struct kp_scope scope;
+    struct kp_param params[N_PARAMS];
+    struct kp_rule rules[N_RULES];
+    struct kp_value values[N_NAMES];
+    unsigned char known[N_NAMES];
+    struct kp_space_desc desc;
+    struct kp_space *space;
+    kopt_error err;
+};
+
+static bool make_params(struct made *m)
+{
+    for (uint32_t i = 0; i < N_NAMES; i++) {
+        struct kp_value *values = NULL;
+        size_t n = 0;
+        size_t used = 0;
+        if (kp_scope_add(&m->scope, names[i], i, &m->err) != KOPT_OK)
+            return false;
+        if (i >= N_PARAMS) {
+            m->values[i] = kp_int(problem[i - N_PARAMS]);
+            m->known[i] = 1;
+            continue;
+        }
+        if (kp_list_parse(kp_str_from(lists[i]), NULL, NULL, KP_DIALECT_KOPT, NULL, &m->arena,
+                          &values, &n, &used, &m->err) != KOPT_OK)
+            return false;
+        m->params[i] = (struct kp_param){.name = names[i],
+                                         .values = values,
+                                         .n_values = (uint32_t)n,
+                                         .default_index = -1,
+                                         .slot = i};
+    }
+    return true;
+}
+
+static bool make(struct made *m)
+{
+    m->arena.max = (size_t)1 << 24;
+    if (!make_params(m))
+        return false;
+    for (size_t r = 0; r < N_RULES; r++) {
+        m->rules[r].text = rules[r];
+        if (kp_expr_parse(kp_str_from(rules[r]), &m->scope, KP_DIALECT_KOPT, NULL, &m->arena,
+                          &m->rules[r].expr, &m->err) != KOPT_OK)
+            return false;
+    }
+    m->desc = (struct kp_space_desc){.params = m->params,
+                                     .n_params = N_PARAMS,
+                                     .rules = m->rules,
+                                     .n_rules = N_RULES,
+                                     .values = m->values,
+                                     .known = m->known,
+                                     .n_slots = N_NAMES};
+    return kp_space_new(&m->desc, &m->space, &m->err) == KOPT_OK;
+}
+
+static void made_free(struct made *m)
+{
+    kp_space_free(m->space);
+    kp_scope_deinit(&m->scope);
+    kp_arena_deinit(&m->arena);
+}
+
+/* ---- the network: a table of logarithms by target, value before and value ---- */
+
+enum { SIDE = 8 };
+static float table[TABLES][N_PARAMS][SIDE][SIDE]; /* shape.embed says which */
+
+static void fill_tables(void)
+{
+    struct kp_rng rng;
+    kp_rng_init(&rng, 1);
+    for (size_t t = 0; t < TABLES; t++) {
+        for (size_t i = 0; i < (size_t)N_PARAMS * SIDE; i++) {
+            float *row = &table[t][i / SIDE][i % SIDE][0];
+            double sum = 0;
+            for (size_t v = 0; v < SIDE; v++) {
+                row[v] = (float)exp(1.5 * kp_rng_normal(&rng));
+                sum += (double)row[v];
+            }
+            for (size_t v = 0; v < SIDE; v++)
+                row[v] = (float)log((double)row[v] / sum);
+        }
+    }
+}
+
+static size_t no_floats(const struct kp_net *net, size_t width)
+{
+    (void)net;
+    (void)width;
+    return 0;
+}
+
+static void no_begin(const struct kp_net *net, const int32_t *tokens, const float *features,
+                     size_t width, float *state, float *scratch)
+{
+    (void)net;
+    (void)tokens;
+    (void)features;
+    (void)width;
+    (void)state;
+    (void)scratch;
+}
+
+static void look_up(const struct kp_net *net, const struct kp_net_step *s, float *state,
+                    float *scratch, float *logp)
+{
+    uint32_t n = net->shape.n_values[s->p];
+    (void)state;
+    (void)scratch;
+    for (size_t i = 0; i < s->n; i++)
+        memcpy(logp + i * n, table[net->shape.embed][s->p][s->p ? s->values[i] : 0],
+               n * sizeof(*logp));
+}
+
+static const struct kp_net_ops ops = {.name = "table",
+                                      .state = no_floats,
+                                      .scratch = no_floats,
+                                      .begin = no_begin,
+                                      .step = look_up};
+
+/* ---- measuring ---- */
+
+enum order { FREE, AS_DECLARED, AS_DIAGRAM };
+
+struct setting {
+    const char *name;
+    enum order order;
+    size_t n_nets;
+    size_t width;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Microseconds of a search: the median of ROUNDS times all tables. */
+static double measure(const struct made *m, const struct setting *s, size_t *found)
+{
+    static uint32_t index[SIDE] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct kp_net nets[MOST_NETS] = {0};
+    const struct kp_net *list[MOST_NETS];
+    uint32_t map[N_PARAMS];
+    const uint32_t *values[N_PARAMS];
+    double us[ROUNDS];
+    for (uint32_t p = 0; p < N_PARAMS; p++) {
+        map[p] = s->order == AS_DIAGRAM ? kp_space_order(m->space)[p] : p;
+        values[p] = index;
+        nets[0].shape.n_values[p] = m->params[map[p]].n_values;
+    }
+    nets[0].shape.n_targets = N_PARAMS;
+    for (size_t k = 0; k < s->n_nets; k++) {
+        nets[k].ops = &ops;
+        nets[k].shape = nets[0].shape;
+        list[k] = &nets[k];
+    }
+    struct kp_beam_input in = {
+        .nets = list, .n_nets = s->n_nets, .width = s->width, .k = s->width};
+    in.allowed.space = s->order == FREE ? NULL : m->space;
+    in.allowed.map = map;
+    in.allowed.value = values;
+    float *work = kp_slab_new(kp_beam_work(&in) / sizeof(float) + 1);
+    uint32_t *configs = kp_calloc(s->width * N_PARAMS, sizeof(*configs));
+    double *logp = kp_calloc(s->width, sizeof(*logp));
+    *found = 0;
+    for (size_t r = 0; work && configs && logp && r < ROUNDS; r++) {
+        int64_t start = kp_clock_ns();
+        for (size_t t = 0; t < TABLES; t++) {
+            for (size_t k = 0; k < s->n_nets; k++)
+                nets[k].shape.embed = (t + 7 * k) % TABLES;
+            *found = kp_beam_search(&in, work, configs, logp);
+        }
+        us[r] = (double)(kp_clock_ns() - start) * 1e-3 / TABLES;
+    }
+    kp_slab_free(work);
+    kp_free(configs);
+    kp_free(logp);
+    if (*found == 0)
+        return (double)NAN;
+    qsort(us, ROUNDS, sizeof(us[0]), by_size);
+    return us[ROUNDS / 2];
+}
+
+/* Microseconds of making the space anew, as for a problem that was never seen. */
+static double measure_space(const struct made *m)
+{
+    double us[ROUNDS] = {0};
+    for (size_t r = 0; r < ROUNDS; r++) {
+        struct kp_space *s = NULL;
+        int64_t start = kp_clock_ns();
+        if (kp_space_new(&m->desc, &s, NULL) != KOPT_OK)
+            return (double)NAN;
+        us[r] = (double)(kp_clock_ns() - start) * 1e-3;
+        kp_space_free(s);
+    }
+    qsort(us, ROUNDS, sizeof(us[0]), by_size);
+    return us[ROUNDS / 2];
+}
+
+/* Microseconds of one question, prefixes of all lengths from random valid configurations. */
+static double measure_question(const struct made *m)
+{
+    enum { QUESTIONS = 8000 };
+    struct kp_rng rng;
+    uint32_t config[N_PARAMS];
+    unsigned char allowed[SIDE];
+    size_t sum = 0;
+    int64_t spent = 0;
+    kp_rng_init(&rng, 3);
+    for (size_t i = 0; i < QUESTIONS / N_PARAMS; i++) {
+        unsigned char fixed[N_PARAMS] = {0};
+        kp_space_sample(m->space, &rng, config);
+        int64_t start = kp_clock_ns();
+        for (size_t p = 0; p < N_PARAMS; p++) {
+            sum += kp_space_allowed(m->space, config, fixed, p, allowed);
+            fixed[p] = 1;
+        }
+        spent += kp_clock_ns() - start;
+    }
+    return sum ? (double)spent * 1e-3 / QUESTIONS : (double)NAN;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct setting settings[] = {
+        {"no rules, beam of 5", FREE, 1, 5},
+        {"rules, beam of 5", AS_DECLARED, 1, 5},
+        {"rules, beam of 5, the diagram's order", AS_DIAGRAM, 1, 5},
+        {"rules, beam of 5, 3 networks", AS_DECLARED, 3, 5},
+        {"no rules, beam of 50", FREE, 1, 50},
+        {"rules, beam of 50", AS_DECLARED, 1, 50},
+        {"rules, beam of 50, the diagram's order", AS_DIAGRAM, 1, 50},
+        {"rules, greedy", AS_DECLARED, 1, 1}};
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    struct made m = {0};
+    struct kp_space_stats stats;
+    int rc = 0;
+    fill_tables();
+    if (!make(&m)) {
+        (void)fprintf(stderr, "bench_beam: %s\n", m.err.message);
+        made_free(&m);
+        return 1;
+    }
+    kp_space_stats(m.space, &stats);
+    double make_us = measure_space(&m);
+    double question_us = measure_question(&m);
+    (void)printf(json ? "{\"valid\":%llu,\"candidates\":%.0f,\"nodes\":%zu,\"edges\":%zu,"
+                        "\"make_us\":%.2f,\"question_us\":%.3f}\n"
+                      : "%llu valid of %.0f, %zu nodes, %zu edges; made in %.0f us; a question "
+                        "takes %.2f us\n",
+                 (unsigned long long)kp_space_count(m.space), kp_space_cartesian(m.space),
+                 stats.nodes, stats.edges, make_us, question_us);
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        size_t found = 0;
+        double us = measure(&m, &settings[i], &found);
+        (void)printf(json ? "{\"search\":\"%s\",\"us\":%.3f,\"found\":%zu}\n"
+                          : "%-40s %8.2f us, %zu found\n",
+                     settings[i].name, us, found);
+        rc |= found == 0;
+    }
+    made_free(&m);
+    return rc;
+}
