@@ -143,16 +143,71 @@ enum cli_style cli_outcome_style(kopt_outcome o)
     return o == KOPT_OUT_INTERRUPTED ? CLI_YELLOW : CLI_RED;
 }
 
-struct cli_names cli_names_of(const char *json)
+static bool find_pair(const char *json, const char *name, size_t bytes, kopt_pair *out)
+{
+    while (kopt_pair_next(&json, out))
+        if (out->name_bytes == bytes && memcmp(out->name, name, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* The next text of an array of them, as it is written; NULL at its end. */
+static const char *next_text(const char **at, size_t *bytes)
+{
+    const char *begin = strchr(*at, '"');
+    const char *end = begin ? begin + 1 : NULL;
+    while (end && *end && *end != '"')
+        end += *end == '\\' && end[1] ? 2 : 1;
+    if (!end || !*end)
+        return NULL;
+    *at = end + 1;
+    *bytes = (size_t)(end - begin - 1);
+    return begin + 1;
+}
+
+static bool has_name(const struct cli_names *n, const char *name, size_t bytes)
+{
+    for (size_t i = 0; i < n->n; i++)
+        if (strlen(n->names[i]) == bytes && memcmp(n->names[i], name, bytes) == 0)
+            return true;
+    return false;
+}
+
+static void add_name(struct cli_names *n, size_t *cap, const char *name, size_t bytes)
+{
+    if (has_name(n, name, bytes))
+        return;
+    n->names = cli_grow(n->names, cap, n->n, sizeof(*n->names));
+    n->names[n->n++] = cli_strf("%.*s", (int)bytes, name);
+}
+
+struct cli_names cli_names_in(const char *json, const char *order)
 {
     struct cli_names n = {0};
     size_t cap = 0;
+    size_t bytes;
+    const char *name;
     kopt_pair p;
-    while (kopt_pair_next(&json, &p)) {
-        n.names = cli_grow(n.names, &cap, n.n, sizeof(*n.names));
-        n.names[n.n++] = cli_strf("%.*s", (int)p.name_bytes, p.name);
-    }
+    while ((name = next_text(&order, &bytes)) != NULL)
+        if (find_pair(json, name, bytes, &p))
+            add_name(&n, &cap, name, bytes);
+    while (kopt_pair_next(&json, &p))
+        add_name(&n, &cap, p.name, p.name_bytes);
     return n;
+}
+
+char *cli_config_words_in(const char *json, const char *order)
+{
+    struct cli_text t = {0};
+    struct cli_names n = cli_names_in(json, order);
+    kopt_pair p;
+    cli_text_adds(&t, "");
+    for (size_t i = 0; i < n.n; i++)
+        if (find_pair(json, n.names[i], strlen(n.names[i]), &p))
+            cli_text_addf(&t, "%s%s=%.*s", i ? " " : "", n.names[i], (int)p.value_bytes,
+                          p.value);
+    cli_names_free(&n);
+    return t.ptr;
 }
 
 void cli_names_free(struct cli_names *n)

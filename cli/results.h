@@ -9,6 +9,8 @@
 
 /* "BM=64 BN=32" of {"BM":64,"BN":32}; the caller frees it. */
 char *cli_config_words(const char *json);
+/* The same with the names as they stand in `order`, ["BN","BM"]; the others after them. */
+char *cli_config_words_in(const char *json, const char *order);
 /* The same of "BM=64,BN=32". */
 char *cli_config_spaced(const char *text);
 
@@ -36,8 +38,8 @@ struct cli_names {
     char **names;
     size_t n;
 };
-/* The names of a configuration or problem. */
-struct cli_names cli_names_of(const char *json);
+/* The names of a configuration as they stand in `order`, ["BN","BM"]; the others after them. */
+struct cli_names cli_names_in(const char *json, const char *order);
 void cli_names_free(struct cli_names *n);
 
 #endif

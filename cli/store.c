@@ -45,6 +45,7 @@ void cli_subject_copy(struct cli_subject *to, const kopt_subject *from)
     to->s.compiler = dup_text(from->compiler);
     to->s.problem = dup_text(from->problem);
     to->s.data = dup_text(from->data);
+    to->s.params = dup_text(from->params);
 }
 
 void cli_subject_free(struct cli_subject *s)
@@ -59,6 +60,7 @@ void cli_subject_free(struct cli_subject *s)
     cli_free(s->s.compiler);
     cli_free(s->s.problem);
     cli_free(s->s.data);
+    cli_free(s->s.params);
     memset(s, 0, sizeof(*s));
 }
 

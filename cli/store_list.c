@@ -269,7 +269,7 @@ static void best_row(struct bests *b, const kopt_subject *s, const kopt_result *
 {
     char text[CLI_NUM];
     char spread[CLI_NUM];
-    char *words = cli_config_words(r->config);
+    char *words = cli_config_words_in(r->config, s->params);
     b->n++;
     if (b->json) {
         struct cli_json j = cli_json_begin(stdout, "best");

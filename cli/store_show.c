@@ -126,7 +126,7 @@ enum { FIXED_MAX = 6 };
 /* Columns: id, [outcome], time, spread, ratio, one for each parameter or (names NULL) the whole
  * configuration, remark. */
 static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
-                                  const struct cli_names *names)
+                                  const struct cli_names *names, const char *order)
 {
     bool failed = any_failed(rows);
     bool spread = any_spread(rows);
@@ -155,7 +155,7 @@ static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
         time_cells(c, t, r, best, spread);
         for (size_t k = 0; names && k < names->n; k++)
             value_cell(t, r->config, names->names[k]);
-        char *words = names ? cli_strdup(remark(r)) : cli_config_words(r->config);
+        char *words = names ? cli_strdup(remark(r)) : cli_config_words_in(r->config, order);
         cli_cell(t, names ? CLI_DIM : CLI_PLAIN, "%s", words);
         if (!names && remark(r)[0])
             cli_table_note(t, n - 1, CLI_DIM, "%s", remark(r));
@@ -178,13 +178,13 @@ static size_t remark_room(const struct cli_rows *rows)
 }
 
 /* One column for each parameter where the terminal has the room. */
-static void print_rows(struct cli *c, const struct cli_rows *rows)
+static void print_rows(struct cli *c, const struct cli_rows *rows, const char *order)
 {
-    struct cli_names names = cli_names_of(rows->items[0].config);
-    struct cli_table *t = table_of(c, rows, &names);
+    struct cli_names names = cli_names_in(rows->items[0].config, order);
+    struct cli_table *t = table_of(c, rows, &names, order);
     if (c->out.width > 0 && cli_table_room(t) + remark_room(rows) > (size_t)c->out.width) {
         cli_table_free(t);
-        t = table_of(c, rows, NULL);
+        t = table_of(c, rows, NULL, order);
     }
     cli_table_print(t, &c->out, 0);
     cli_table_free(t);
@@ -214,7 +214,7 @@ static int print_show(struct cli *c, kopt_store *s, const kopt_result_filter *f,
     (void)snprintf(failures, sizeof(failures), "failures %lld", (long long)subject->id);
     print_subject(c, subject);
     if (rows->n)
-        print_rows(c, rows);
+        print_rows(c, rows, subject->params);
     else
         cli_print(c, "none%s%s\n", f->outcome >= 0 ? " with outcome " : "",
                   f->outcome >= 0 ? kopt_outcome_name((kopt_outcome)f->outcome) : "");
@@ -306,7 +306,7 @@ const struct cli_command cli_cmd_store_show = {
     .about =
         "Of each configuration the newest result, the fastest first: the median, half the width "
         "of its 95 % confidence interval over it, and how many times the best it takes. "
-        "Parameters stand in the order of their names. A subject has more results than "
+        "Parameters stand in the order of the kernel file. A subject has more results than "
         "configurations where some were measured again, as in the final race.",
     .opts = show_opts,
     .n_opts = CLI_LEN(show_opts),
@@ -402,7 +402,7 @@ static void print_result(struct cli *c, const struct cli_rows *rows, const kopt_
     char date[CLI_NUM];
     struct cli_table *t = cli_table_new(columns, 2);
     char *title = cli_subject_title(s);
-    char *words = cli_config_words(r->config);
+    char *words = cli_config_words_in(r->config, s->params);
     line(t, "result", "%lld of subject %lld, %s", (long long)r->id, (long long)s->id, title);
     line(t, "configuration", "%s", words);
     cli_cell(t, CLI_DIM, "outcome");
@@ -537,7 +537,8 @@ static char *why(kopt_store *s, const struct group *g)
     return cli_strdup(g->message[0] ? g->message : kopt_outcome_text(g->outcome));
 }
 
-static void print_groups(struct cli *c, kopt_store *s, const struct group *groups, size_t n)
+static void print_groups(struct cli *c, kopt_store *s, const struct group *groups, size_t n,
+                         const char *order)
 {
     static const struct cli_column columns[] = {{"OUTCOME", CLI_LEFT, CLI_WHOLE},
                                                 {"", CLI_RIGHT, CLI_WHOLE},
@@ -546,7 +547,7 @@ static void print_groups(struct cli *c, kopt_store *s, const struct group *group
     char text[CLI_NUM];
     for (size_t i = 0; i < n; i++) {
         const struct group *g = &groups[i];
-        char *words = cli_config_words(g->config);
+        char *words = cli_config_words_in(g->config, order);
         char *reason = why(s, g);
         cli_cell(t, cli_outcome_style(g->outcome), "%s", kopt_outcome_name(g->outcome));
         cli_cell(t, CLI_PLAIN, "%s", cli_count((double)g->n, text));
@@ -582,7 +583,7 @@ static int show_failures(struct cli *c, kopt_store *s, const void *options,
     if (!o->json) {
         print_subject(c, subject);
         if (n)
-            print_groups(c, s, groups, n);
+            print_groups(c, s, groups, n, subject->params);
         else
             cli_print(c, "nothing failed\n");
     }

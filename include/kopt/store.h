@@ -33,6 +33,7 @@ typedef struct kopt_subject {
     int64_t n_ok;
     double best_ns; /* NaN = none */
     int64_t last_us;
+    const char *params; /* ["BM","BN"]: in the order of the kernel file; "" = not known */
 } kopt_subject;
 
 typedef struct kopt_run {

@@ -37,6 +37,23 @@ KOPT_API const char *kopt_outcome_name(kopt_outcome o);
 /* One line on what it means; never NULL. */
 KOPT_API const char *kopt_outcome_text(kopt_outcome o);
 
+/* bit of kopt_result.throttle, name as stored and printed, meaning */
+#define KOPT_THROTTLE_MAP(X)                                                                \
+    X(KOPT_THROTTLE_APP_CLOCKS, 0x2, "app_clocks", "somebody has set the clocks")           \
+    X(KOPT_THROTTLE_POWER_CAP, 0x4, "power_cap", "it was at its limit of power")            \
+    X(KOPT_THROTTLE_HW_SLOWDOWN, 0x8, "hw_slowdown", "its hardware slowed it down")         \
+    X(KOPT_THROTTLE_SYNC_BOOST, 0x10, "sync_boost", "another device of its group was slow") \
+    X(KOPT_THROTTLE_SW_THERMAL, 0x20, "sw_thermal", "it was near its limit of temperature") \
+    X(KOPT_THROTTLE_HW_THERMAL, 0x40, "hw_thermal", "it was too hot")                       \
+    X(KOPT_THROTTLE_POWER_BRAKE, 0x80, "power_brake", "its supply asked for less power")    \
+    X(KOPT_THROTTLE_DISPLAY, 0x100, "display", "a display sets its clocks")
+
+typedef enum kopt_throttle {
+#define X(id, value, name, text) id = (value),
+    KOPT_THROTTLE_MAP(X)
+#undef X
+} kopt_throttle;
+
 /* One configuration's measurement. Strings are borrowed from whoever gave the struct and may be
  * "". Times are nanoseconds; NaN = not known. */
 typedef struct kopt_result {
@@ -67,7 +84,9 @@ typedef struct kopt_result {
                         in a race back to back between two of its steps 0.15 s apart or more */
     double sm_mhz;
     double temp_c;
-    int64_t wall_us; /* when it ended; microseconds since 1970, UTC; 0 = not known */
+    int64_t wall_us;  /* when it ended; microseconds since 1970, UTC; 0 = not known */
+    int64_t throttle; /* what held the clocks down when the sensors were read: the driver's
+                         bits, of which kopt_throttle names some; 0 = nothing, -1 = not known */
 } kopt_result;
 
 /* One name and value of a configuration or problem as they are stored: {"BM":64,"BN":32}.

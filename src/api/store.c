@@ -64,7 +64,8 @@ static bool give_subject(void *user, const struct kp_subject *s)
                       .n_results = s->n_results,
                       .n_ok = s->n_ok,
                       .best_ns = s->best_ns,
-                      .last_us = s->last_us};
+                      .last_us = s->last_us,
+                      .params = s->params};
     return call->visit(call->user, &x) != 0;
 }
 

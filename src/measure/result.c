@@ -25,5 +25,6 @@ kopt_result kp_result_unknown(kopt_outcome outcome, const char *message)
                          .energy_j = none,
                          .sm_mhz = none,
                          .temp_c = none,
+                         .throttle = -1,
                          .wall_us = kp_clock_wall_us()};
 }

@@ -373,6 +373,7 @@ static kopt_status read_entry(struct import *x, const struct kp_json *entry, kop
         .registers = -1,
         .shared_bytes = -1,
         .local_bytes = -1,
+        .throttle = -1,
         .max_error = (double)NAN,
         .power_w = member_scaled(entry, "nvml_power", 1),
         .energy_j = member_scaled(entry, "nvml_energy", 1),
@@ -412,8 +413,12 @@ static kopt_status make_subject(struct import *x, kopt_error *err)
     struct kp_str kernel = {0};
     struct kp_str device = {0};
     struct kp_buf problem = KP_BUF_INIT(VALUE_BYTES_MAX);
+    struct kp_buf params = KP_BUF_INIT(VALUE_BYTES_MAX);
     (void)kp_json_as_str(x->head.kernel, &kernel);
     kopt_status st = problem_text(x, &problem, err);
+    kp_json_dump(x->head.params, &params);
+    if (st == KOPT_OK)
+        st = kp_buf_status(&params, err);
     if (st == KOPT_OK) {
         struct kp_subject s = {
             .kernel = kernel.ptr,
@@ -426,11 +431,13 @@ static kopt_status make_subject(struct import *x, kopt_error *err)
             .compiler = "",
             .problem = kp_buf_text(&problem),
             .data = "",
+            .params = kp_buf_text(&params),
         };
         st = kp_store_subject(x->st, &s, err);
         x->subject = s.id;
     }
     kp_buf_deinit(&problem);
+    kp_buf_deinit(&params);
     return st;
 }
 

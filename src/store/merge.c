@@ -82,26 +82,33 @@ static kopt_status batch_end(struct merge *m, bool keep, kopt_error *err)
 /* --- subjects ------------------------------------------------------------------------------
  */
 
-static bool note_path(void *user, const struct kp_subject *s)
+struct has {
+    bool path;
+    bool params;
+};
+
+static bool note_texts(void *user, const struct kp_subject *s)
 {
-    *(bool *)user = s->kernel_path[0] != '\0';
+    *(struct has *)user = (struct has){s->kernel_path[0] != '\0', s->params[0] != '\0'};
     return false;
 }
 
-/* A subject that is there already keeps its own path: that of the other machine is of no use
- * here. */
+/* A subject that is there already keeps its own path, since that of the other machine is of no
+ * use here, and its own order of parameters. */
 static bool take_subject(void *user, const struct kp_subject *s)
 {
     struct merge *m = user;
     struct kp_subject x = *s;
-    bool has_path = false;
+    struct has has = {false, false};
     x.kernel_path = "";
+    x.params = "";
     m->st = kp_store_subject(m->to, &x, m->err);
     if (m->st == KOPT_OK)
-        m->st = kp_store_subject_get(m->to, x.id, note_path, &has_path, m->err);
+        m->st = kp_store_subject_get(m->to, x.id, note_texts, &has, m->err);
     m->subject = x.id;
-    x.kernel_path = s->kernel_path;
-    if (m->st == KOPT_OK && !has_path)
+    x.kernel_path = has.path ? "" : s->kernel_path;
+    x.params = has.params ? "" : s->params;
+    if (m->st == KOPT_OK && (x.kernel_path[0] || x.params[0]))
         m->st = kp_store_subject(m->to, &x, m->err);
     return false;
 }

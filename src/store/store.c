@@ -148,9 +148,10 @@ kopt_status kp_store_check(struct kp_store *st, kopt_error *err)
 
 kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_error *err)
 {
+    s->params = s->params ? s->params : "";
     const char *const texts[] = {s->kernel,  s->kernel_path, s->kernel_hash, s->backend,
                                  s->device,  s->arch,        s->driver,      s->compiler,
-                                 s->problem, s->data};
+                                 s->problem, s->data,        s->params};
     s->id = 0;
     if (st->walking && st->mode == KP_STORE_WRITE)
         return kp_store_may_write(st, err);

@@ -48,14 +48,16 @@ struct kp_subject {
     const char *compiler;
     const char *problem; /* {"K":512,"M":512,"N":512} */
     const char *data;    /* fills and seed: {"A":"normal(0,1)",..,"seed":1} */
+    const char *params;  /* ["BM","BN"]: in the order of the kernel file; not part of the key;
+                            NULL = "" */
     int64_t n_results;   /* out, in listings: completed ones */
     int64_t n_ok;        /* out, in listings */
     double best_ns;      /* out, in listings: of kp_store_best(); NaN = none */
     int64_t last_us;     /* out, in listings: time of the newest result */
 };
 
-/* Find or add; sets s->id. The key is every text but kernel_path, of which the newest that
- * is not "" is kept.
+/* Find or add; sets s->id. The key is every text but kernel_path and params, of which the
+ * newest that are not "" are kept.
  * In a store opened for reading it only finds: KOPT_ENOTFOUND. */
 kopt_status kp_store_subject(struct kp_store *st, struct kp_subject *s, kopt_error *err);
 

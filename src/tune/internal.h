@@ -48,7 +48,7 @@ struct kp_session {
 
     struct kp_store *store; /* NULL = none */
     struct kp_subject subject;
-    char *subject_texts[3]; /* problem, data, hash: owned */
+    char *subject_texts[4]; /* problem, data, hash, parameters: owned */
     int64_t run;
     struct kp_map known; /* config JSON -> index into `past` */
     struct kp_map raced; /* the same for races */

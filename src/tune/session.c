@@ -395,7 +395,7 @@ void kp_session_free(struct kp_session *s)
     kp_map_deinit(&s->raced);
     kp_bound_free(s->bound);
     kp_kernel_free(s->kernel);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         kp_free(s->subject_texts[i]);
     if (s->stop_fd >= 0)
         (void)close(s->stop_fd);

@@ -114,10 +114,21 @@ static kopt_status references_exist(const struct kp_session *s, kopt_error *err)
     return st;
 }
 
+static void params_json(const struct kp_kernel *k, struct kp_buf *out)
+{
+    kp_buf_addc(out, '[');
+    for (size_t i = 0; i < k->n_params; i++) {
+        kp_buf_adds(out, i ? "," : "");
+        kp_json_quote(kp_str_from(k->params[i].name), out);
+    }
+    kp_buf_addc(out, ']');
+}
+
 kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
 {
     struct kp_buf problem = KP_BUF_INIT(TEXT_MAX);
     struct kp_buf data = KP_BUF_INIT(TEXT_MAX);
+    struct kp_buf params = KP_BUF_INIT(TEXT_MAX);
     char hash[KP_SHA256_HEX + 1];
     const struct kp_device_info *info = kp_lab_device(s->lab);
     kopt_status st = references_exist(s, err);
@@ -130,10 +141,13 @@ kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
                                 .cores = cores_of(info)};
     kp_bound_problem_json(s->bound, &problem);
     kp_data_describe(s->bound, &how, &data);
+    params_json(s->kernel, &params);
     s->subject_texts[0] = kp_buf_take(&problem);
     s->subject_texts[1] = kp_buf_take(&data);
     s->subject_texts[2] = kp_strdup(hash);
-    if (!s->subject_texts[0] || !s->subject_texts[1] || !s->subject_texts[2])
+    s->subject_texts[3] = kp_buf_take(&params);
+    if (!s->subject_texts[0] || !s->subject_texts[1] || !s->subject_texts[2] ||
+        !s->subject_texts[3])
         return kp_err_nomem(err);
     s->subject = (struct kp_subject){.kernel = s->kernel->name,
                                      .kernel_path = s->kernel->path,
@@ -144,7 +158,8 @@ kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
                                      .driver = info->driver,
                                      .compiler = info->compiler,
                                      .problem = s->subject_texts[0],
-                                     .data = s->subject_texts[1]};
+                                     .data = s->subject_texts[1],
+                                     .params = s->subject_texts[3]};
     return s->store ? kp_store_subject(s->store, &s->subject, err) : KOPT_OK;
 }
 

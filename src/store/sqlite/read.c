@@ -117,6 +117,7 @@ static kopt_status subject_row(struct walk *w, struct row *row, bool *more, kopt
         .n_ok = sqlite3_column_int64(row->q, 12),
         .best_ns = number_at(row, 13),
         .last_us = sqlite3_column_int64(row->q, 14),
+        .params = text_at(row, 15),
     };
     if (row->failed)
         return no_text(w, "subject", x.id, err);
@@ -140,7 +141,7 @@ kopt_status kp_sqlite_subjects(struct kp_store *st, const struct kp_subject_filt
         " s.driver, s.compiler, s.problem, s.data, coalesce(a.n, 0), coalesce(a.ok, 0),"
         " (SELECT median_ns FROM result"
         "  WHERE id = (SELECT b.result FROM best b WHERE b.subject = s.id)),"
-        " coalesce(a.last, s.created_us) AS last"
+        " coalesce(a.last, s.created_us) AS last, s.params"
         " FROM subject s LEFT JOIN (SELECT subject, count(*) AS n,"
         "  sum(outcome = 0) AS ok, max(coalesce(nullif(wall_us, 0), begun_us)) AS last"
         "  FROM result WHERE outcome <> 10 AND (?1 = 0 OR subject = ?1) GROUP BY subject) a"
@@ -274,6 +275,7 @@ static kopt_status result_row(struct walk *w, struct row *row, bool *more, kopt_
         .temp_c = number_at(row, 20),
         .message = text_at(row, 21),
         .log = text_at(row, 23),
+        .throttle = count_at(row, 24),
     };
     if (row->failed)
         return no_text(w, "result", r.id, err);
@@ -294,6 +296,7 @@ static void results_sql(const struct kp_result_filter *f, struct kp_buf *sql)
     kp_buf_adds(sql, "SELECT " RESULT_COLUMNS);
     /* length() of a BLOB does not read it */
     kp_buf_adds(sql, f->no_samples ? "length(r.times), ''" : "r.times, r.log");
+    kp_buf_adds(sql, ", r.throttle");
     kp_buf_adds(sql, " FROM result r WHERE 1");
     if (f->newest || f->once) {
         kp_buf_adds(sql, " AND r.id IN (SELECT max(id) FROM result WHERE outcome <> 10");
@@ -349,9 +352,10 @@ kopt_status kp_sqlite_results(struct kp_store *st, const struct kp_result_filter
     return walk_rows(&w, q, err);
 }
 
-const char kp_sqlite_best_text[] = "SELECT " RESULT_COLUMNS "r.times, r.log FROM result r"
-                                   " WHERE r.id = (SELECT b.result FROM best b"
-                                   " WHERE b.subject = ?1)";
+const char kp_sqlite_best_text[] =
+    "SELECT " RESULT_COLUMNS "r.times, r.log, r.throttle FROM result r"
+    " WHERE r.id = (SELECT b.result FROM best b"
+    " WHERE b.subject = ?1)";
 
 kopt_status kp_sqlite_best(struct kp_store *st, int64_t subject, kp_result_visit visit,
                            void *user, kopt_error *err)

@@ -17,13 +17,14 @@ const char *kp_sqlite_stmt_text(enum kp_stmt which)
 {
     switch (which) {
     case KP_STMT_SUBJECT_FIND:
-        return "SELECT id, kernel_path FROM subject WHERE " SUBJECT_KEY;
+        return "SELECT id, kernel_path, params FROM subject WHERE " SUBJECT_KEY;
     case KP_STMT_SUBJECT_ADD:
         return "INSERT OR IGNORE INTO subject(kernel, problem, device, kernel_hash, backend,"
-               " arch, driver, compiler, data, kernel_path, created_us)"
-               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+               " arch, driver, compiler, data, kernel_path, params, created_us)"
+               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     case KP_STMT_SUBJECT_PATH:
-        return "UPDATE subject SET kernel_path = ?2 WHERE id = ?1";
+        return "UPDATE subject SET kernel_path = coalesce(nullif(?2, ''), kernel_path),"
+               " params = coalesce(nullif(?3, ''), params) WHERE id = ?1";
     case KP_STMT_BEGIN:
         return "INSERT INTO result(subject, run, config, race, outcome, begun_us, wall_us,"
                " dropped, message, log) VALUES(?1, ?2, ?3, ?4, 10, ?5, 0, 0, '', '')";
@@ -32,13 +33,13 @@ const char *kp_sqlite_stmt_text(enum kp_stmt which)
                " high_ns = ?10, dropped = ?11, compile_ns = ?12, device_ns = ?13,"
                " registers = ?14, shared_bytes = ?15, local_bytes = ?16, max_error = ?17,"
                " power_w = ?18, energy_j = ?19, sm_mhz = ?20, temp_c = ?21, times = ?22,"
-               " message = ?23, log = ?24 WHERE id = ?1 AND outcome = 10";
+               " message = ?23, log = ?24, throttle = ?25 WHERE id = ?1 AND outcome = 10";
     case KP_STMT_ADD:
         return "INSERT INTO result(subject, run, config, race, begun_us, outcome, wall_us,"
                " median_ns, low_ns, high_ns, dropped, compile_ns, device_ns, registers,"
                " shared_bytes, local_bytes, max_error, power_w, energy_j, sm_mhz, temp_c, times,"
-               " message, log) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-               " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+               " message, log, throttle) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+               " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
     case KP_STMT_HAS:
         return "SELECT 1 FROM result WHERE subject = ?1 AND config = ?2 AND race = ?3"
                " AND outcome = ?4 AND wall_us = ?5 AND median_ns IS ?6 LIMIT 1";
@@ -90,7 +91,7 @@ static int bind_times(struct kp_sqlite *s, sqlite3_stmt *q, int at, const kopt_r
     return sqlite3_bind_blob64(q, at, s->samples.ptr, s->samples.len, SQLITE_STATIC);
 }
 
-/* ?6 .. ?24 */
+/* ?6 .. ?25 */
 static int bind_measured(struct kp_sqlite *s, sqlite3_stmt *q, const kopt_result *r)
 {
     int bad = sqlite3_bind_int(q, 6, (int)r->outcome);
@@ -112,6 +113,7 @@ static int bind_measured(struct kp_sqlite *s, sqlite3_stmt *q, const kopt_result
     bad |= bind_times(s, q, 22, r);
     bad |= bind_text(q, 23, r->message);
     bad |= bind_text(q, 24, r->log);
+    bad |= bind_count(q, 25, r->throttle);
     return bad;
 }
 
@@ -128,8 +130,15 @@ static int bind_key(sqlite3_stmt *q, const struct kp_subject *x)
     return bad;
 }
 
-/* x->id = 0 when it is not there; *moved: it was last seen at another path (of one that is not
- * known nothing is said). */
+/* Does the store have another text? Of one that is not known nothing is said. */
+static bool is_new(sqlite3_stmt *q, int column, const char *text)
+{
+    const unsigned char *stored = sqlite3_column_text(q, column);
+    return text[0] && stored && strcmp((const char *)stored, text) != 0;
+}
+
+/* x->id = 0 when it is not there; *moved: it was last seen at another path, or with other
+ * parameters. */
 static kopt_status find_subject(struct kp_sqlite *s, struct kp_subject *x, bool *moved,
                                 kopt_error *err)
 {
@@ -141,9 +150,8 @@ static kopt_status find_subject(struct kp_sqlite *s, struct kp_subject *x, bool 
         return st;
     int rc = bind_key(q, x) ? SQLITE_NOMEM : kp_sqlite_step(s, q);
     if (rc == SQLITE_ROW) {
-        const unsigned char *path = sqlite3_column_text(q, 1);
         x->id = sqlite3_column_int64(q, 0);
-        *moved = x->kernel_path[0] && path && strcmp((const char *)path, x->kernel_path) != 0;
+        *moved = is_new(q, 1, x->kernel_path) || is_new(q, 2, x->params);
     } else if (rc != SQLITE_DONE) {
         st = kp_sqlite_error(s, rc, err);
     }
@@ -163,7 +171,8 @@ static kopt_status add_subject(struct kp_sqlite *s, struct kp_subject *x, kopt_e
     if (st == KOPT_OK) {
         int bad = bind_key(q, x);
         bad |= bind_text(q, 10, x->kernel_path);
-        bad |= sqlite3_bind_int64(q, 11, kp_clock_wall_us());
+        bad |= bind_text(q, 11, x->params);
+        bad |= sqlite3_bind_int64(q, 12, kp_clock_wall_us());
         st = kp_sqlite_run(s, q, bad, err);
     }
     if (st == KOPT_OK)
@@ -188,6 +197,7 @@ kopt_status kp_sqlite_subject(struct kp_store *st, struct kp_subject *x, kopt_er
         return code;
     int bad = sqlite3_bind_int64(q, 1, x->id);
     bad |= bind_text(q, 2, x->kernel_path);
+    bad |= bind_text(q, 3, x->params);
     return kp_sqlite_run(s, q, bad, err);
 }
 

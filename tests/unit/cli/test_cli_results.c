@@ -58,10 +58,32 @@ static void one_launch_has_no_interval(void **state)
     assert_string_equal(cli_spread(&term, &r, text), "");
 }
 
+static void parameters_stand_in_the_order_they_were_declared_in(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"A\":1,\"BM\":64,\"mode\":\"a b\"}";
+    static const struct {
+        const char *order;
+        const char *want;
+    } cases[] = {
+        {"[\"mode\",\"BM\",\"A\"]", "mode=a b BM=64 A=1"},
+        {"", "A=1 BM=64 mode=a b"}, /* not known */
+        {"[\"gone\",\"BM\",\"BM\"]", "BM=64 A=1 mode=a b"},
+        {"[\"B\",\"mo\",\"\\\"A\"]", "A=1 BM=64 mode=a b"},
+        {"[\"mode", "A=1 BM=64 mode=a b"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *words = cli_config_words_in(config, cases[i].order);
+        assert_string_equal(words, cases[i].want);
+        free(words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compile_errors_have_their_place),
+        cmocka_unit_test(parameters_stand_in_the_order_they_were_declared_in),
         cmocka_unit_test(one_launch_has_no_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

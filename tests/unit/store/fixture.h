@@ -95,6 +95,7 @@ static inline struct kp_subject a_subject(void)
         .compiler = "cc 1.0",
         .problem = "{\"K\":512,\"M\":512,\"N\":512}",
         .data = "{\"seed\":1}",
+        .params = "[\"X\",\"BM\"]",
     };
 }
 
@@ -133,6 +134,7 @@ static inline kopt_result a_failure(const char *config, kopt_outcome outcome)
         .energy_j = (double)NAN,
         .sm_mhz = (double)NAN,
         .temp_c = (double)NAN,
+        .throttle = -1,
         .wall_us = 1700000000000000,
     };
 }

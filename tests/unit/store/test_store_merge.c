@@ -46,9 +46,9 @@ static void open_at(struct fixture *f, const char *path)
 
 static bool text_subject(void *user, const struct kp_subject *s)
 {
-    kp_buf_addf(user, "subject %s %s %s %s %s %s %s %s %s %s, %lld results\n", s->kernel,
+    kp_buf_addf(user, "subject %s %s %s %s %s %s %s %s %s %s %s, %lld results\n", s->kernel,
                 s->kernel_path, s->kernel_hash, s->backend, s->device, s->arch, s->driver,
-                s->compiler, s->problem, s->data, (long long)s->n_results);
+                s->compiler, s->problem, s->data, s->params, (long long)s->n_results);
     return true;
 }
 
@@ -68,8 +68,9 @@ static bool text_result(void *user, const kopt_result *r, int64_t subject, int64
                 r->config, kopt_outcome_name(r->outcome), r->race, run ? "yes" : "no",
                 r->median_ns, r->low_ns, r->high_ns, r->dropped, r->compile_ns, r->device_ns,
                 (long long)r->registers, (long long)r->shared_bytes, (long long)r->local_bytes);
-    kp_buf_addf(b, "e=%g p=%g j=%g m=%g t=%g w=%lld '%s' '%s'", r->max_error, r->power_w,
-                r->energy_j, r->sm_mhz, r->temp_c, (long long)r->wall_us, r->message, r->log);
+    kp_buf_addf(b, "e=%g p=%g j=%g m=%g t=%g h=%lld w=%lld '%s' '%s'", r->max_error, r->power_w,
+                r->energy_j, r->sm_mhz, r->temp_c, (long long)r->throttle,
+                (long long)r->wall_us, r->message, r->log);
     for (uint32_t i = 0; i < r->n_times; i++)
         kp_buf_addf(b, " %g", r->times_ns[i]);
     kp_buf_addc(b, '\n');
@@ -112,6 +113,7 @@ static int64_t fill(struct fixture *f)
     r.energy_j = 2;
     r.sm_mhz = 1500;
     r.temp_c = 40;
+    r.throttle = KOPT_THROTTLE_POWER_CAP;
     r.dropped = 1;
     add(f, run, s, r);
     kopt_result raced = a_result("{\"X\":1}", 12);
@@ -163,7 +165,7 @@ static void everything_comes_over_once(void **state)
 
 static bool keep_path(void *user, const struct kp_subject *s)
 {
-    (void)snprintf(user, 256, "%s", s->kernel_path);
+    (void)snprintf(user, 256, "%s %s", s->kernel_path, s->params);
     return true;
 }
 
@@ -191,6 +193,7 @@ static void what_both_have_is_recognised(void **state)
     (void)fill(f);
     add(f, 0, 1, a_result("{\"X\":8}", 80));
     moved.kernel_path = "/elsewhere/gemm.cl";
+    moved.params = "[\"BM\"]";
     (void)make_subject(f, moved);
     open_at(f, f->path);
     import(f, t->other, 1, 4);
@@ -198,7 +201,8 @@ static void what_both_have_is_recognised(void **state)
     assert_int_equal(count_of(f, "run '"), 1);
     assert_int_equal(count_of(f, "result "), 7);
     ASSERT_OK(f, kp_store_subject_get(f->st, 1, keep_path, path, &f->err));
-    assert_string_equal(path, "kernels/gemm.cl"); /* its own, not that of the other machine */
+    assert_string_equal(
+        path, "kernels/gemm.cl [\"X\",\"BM\"]"); /* its own, not that of the other machine */
 
     /* And the other way round: then both have the same. */
     open_at(f, t->other);

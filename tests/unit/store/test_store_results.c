@@ -53,6 +53,29 @@ static void a_moved_kernel_stays_the_same_subject(void **state)
     assert_memory_equal(text, "elsewhere/", 10);
 }
 
+static bool keep_params(void *user, const struct kp_subject *s)
+{
+    (void)snprintf(user, 256, "%s %s", s->kernel_path, s->params);
+    return true;
+}
+
+static void the_newest_order_of_parameters_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    char text[256] = "";
+    struct kp_subject s = a_subject();
+    int64_t id = make_subject(f, s);
+    s.params = "[\"BM\",\"X\",\"new\"]";
+    s.kernel_path = "";
+    assert_int_equal(make_subject(f, s), id);
+    s.params = ""; /* not known */
+    assert_int_equal(make_subject(f, s), id);
+    s.params = NULL;
+    assert_int_equal(make_subject(f, s), id);
+    ASSERT_OK(f, kp_store_subject_get(f->st, id, keep_params, text, &f->err));
+    assert_string_equal(text, "kernels/gemm.cl [\"BM\",\"X\",\"new\"]");
+}
+
 struct listing {
     int n;
     int64_t ids[16];
@@ -201,6 +224,7 @@ static void every_field_comes_back(void **state)
     r.energy_j = 0.25;
     r.sm_mhz = 1980;
     r.temp_c = 61;
+    r.throttle = KOPT_THROTTLE_POWER_CAP | KOPT_THROTTLE_HW_THERMAL;
     ASSERT_OK(f, kp_store_begin(f->st, run, s, r.config, true, &id, &f->err));
     ASSERT_OK(f, kp_store_finish(f->st, id, &r, &f->err));
     fixture_reopen(f, KP_STORE_READ);
@@ -221,6 +245,7 @@ static void every_field_comes_back(void **state)
     assert_true(c.r.registers == 255 && c.r.shared_bytes == 0 && c.r.local_bytes == 1LL << 40);
     assert_true(c.r.max_error == 1e-7 && c.r.power_w == 123.5 && c.r.energy_j == 0.25 &&
                 c.r.sm_mhz == 1980 && c.r.temp_c == 61);
+    assert_int_equal(c.r.throttle, r.throttle);
     assert_int_equal(c.r.wall_us, r.wall_us);
 }
 
@@ -241,6 +266,7 @@ static void what_is_not_known_stays_not_known(void **state)
     assert_true(isnan(c.r.power_w) && isnan(c.r.energy_j) && isnan(c.r.sm_mhz) &&
                 isnan(c.r.temp_c));
     assert_true(c.r.registers == -1 && c.r.shared_bytes == -1 && c.r.local_bytes == -1);
+    assert_int_equal(c.r.throttle, -1);
     assert_true(c.r.n_times == 0 && c.r.dropped == 0 && c.r.race == 0);
     assert_string_equal(c.text[1], "");
 }
@@ -651,6 +677,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(every_text_but_the_path_makes_another_subject),
         CASE(a_moved_kernel_stays_the_same_subject),
+        CASE(the_newest_order_of_parameters_is_kept),
         CASE(subjects_are_listed_newest_first_with_their_counts),
         CASE(a_subject_without_results_has_no_best),
         CASE(runs_are_begun_ended_and_listed),

@@ -239,7 +239,7 @@ static void a_newer_schema_is_refused_with_both_numbers(void **state)
     struct fixture *f = *state;
     make_store(f, 3);
     sql(f->path, "PRAGMA user_version=99");
-    assert_refused(f, KOPT_ECORRUPT, "schema 99, this one knows 1");
+    assert_refused(f, KOPT_ECORRUPT, "schema 99, this one knows 2");
 }
 
 static int fill_note(sqlite3 *db)
@@ -257,31 +257,71 @@ static void an_older_store_is_brought_to_the_new_schema(void **state)
 {
     struct fixture *f = *state;
     size_t n = 0;
-    const struct kp_migration *first = kp_sqlite_migrations(&n);
-    assert_int_equal(n, 1);
-    const struct kp_migration failing[] = {first[0], {"CREATE TABLE note(text)", fill_fails}};
-    const struct kp_migration good[] = {first[0], {"CREATE TABLE note(text)", fill_note}};
+    const struct kp_migration *now = kp_sqlite_migrations(&n);
+    assert_int_equal(n, 2);
+    const struct kp_migration failing[] = {
+        now[0], now[1], {"CREATE TABLE note(text)", fill_fails}};
+    const struct kp_migration good[] = {now[0], now[1], {"CREATE TABLE note(text)", fill_note}};
     make_store(f, 3);
     fixture_open(f);
     struct kp_sqlite *s = (struct kp_sqlite *)f->st;
     kp_sqlite_start(s);
     int64_t rows = 0;
 
-    ASSERT_FAILS(f, KOPT_EFULL, "no space", kp_sqlite_schema(s, failing, 2, &f->err));
+    ASSERT_FAILS(f, KOPT_EFULL, "no space", kp_sqlite_schema(s, failing, 3, &f->err));
     assert_int_equal(kp_sqlite_scalar(s, "PRAGMA user_version", &rows), SQLITE_OK);
-    assert_int_equal(rows, 1); /* undone as a whole */
-    ASSERT_OK(f, kp_sqlite_schema(s, good, 2, &f->err));
-    ASSERT_OK(f, kp_sqlite_schema(s, good, 2, &f->err)); /* nothing left to do */
+    assert_int_equal(rows, 2); /* undone as a whole */
+    ASSERT_OK(f, kp_sqlite_schema(s, good, 3, &f->err));
+    ASSERT_OK(f, kp_sqlite_schema(s, good, 3, &f->err)); /* nothing left to do */
     assert_int_equal(kp_sqlite_scalar(s, "SELECT count(*) FROM note", &rows), SQLITE_OK);
     assert_int_equal(rows, 1);
     assert_int_equal(count_results(f, all_of(0)), 3);
 
     s->base.mode = KP_STORE_READ;
-    const struct kp_migration three[] = {good[0], good[1], good[1]};
-    ASSERT_FAILS(f, KOPT_EIO, "older schema 2", kp_sqlite_schema(s, three, 3, &f->err));
+    const struct kp_migration four[] = {good[0], good[1], good[2], good[2]};
+    ASSERT_FAILS(f, KOPT_EIO, "older schema 3", kp_sqlite_schema(s, four, 4, &f->err));
     kp_store_close(f->st);
     f->st = NULL;
     assert_refused(f, KOPT_ECORRUPT, "newer kopt");
+}
+
+static bool is_unknown(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    (void)subject;
+    (void)run;
+    *(int *)user += r->throttle == -1 && r->median_ns == 5;
+    return true;
+}
+
+static bool has_no_params(void *user, const struct kp_subject *s)
+{
+    *(bool *)user = s->params[0] == '\0' && strcmp(s->kernel, "old") == 0;
+    return true;
+}
+
+/* A file as schema 1 left it. */
+static void a_store_of_schema_1_can_be_read_once_it_was_written(void **state)
+{
+    struct fixture *f = *state;
+    size_t n = 0;
+    int results = 0;
+    bool old = false;
+    sql(f->path, kp_sqlite_migrations(&n)[0].sql);
+    sql(f->path, "INSERT INTO outcome VALUES(0, 'ok', ''), (10, 'interrupted', '');"
+                 "INSERT INTO subject VALUES(1, 'old', '', '', '', '', '', '', '', '', '', 0);"
+                 "INSERT INTO result(subject, config, race, outcome, begun_us, wall_us,"
+                 " median_ns, dropped, message, log)"
+                 " VALUES(1, '{\"X\":1}', 0, 0, 0, 0, 5, 0, '', '');"
+                 "PRAGMA application_id=1802465396; PRAGMA user_version=1");
+    ASSERT_FAILS(f, KOPT_EIO, "older schema 1",
+                 kp_store_open(f->path, KP_STORE_READ, 100, &f->st, &f->err));
+    fixture_open(f);
+    struct kp_result_filter filter = all_of(1);
+    ASSERT_OK(f, kp_store_results(f->st, &filter, is_unknown, &results, &f->err));
+    assert_int_equal(results, 1);
+    ASSERT_OK(f, kp_store_subject_get(f->st, 1, has_no_params, &old, &f->err));
+    assert_true(old);
+    add(f, 0, 1, a_result("{\"X\":2}", 4));
 }
 
 /* --- paths ---------------------------------------------------------------------------------
@@ -628,6 +668,7 @@ int main(void)
         CASE(rows_that_kopt_never_writes_are_refused),
         CASE(a_newer_schema_is_refused_with_both_numbers),
         CASE(an_older_store_is_brought_to_the_new_schema),
+        CASE(a_store_of_schema_1_can_be_read_once_it_was_written),
         CASE(folders_and_missing_folders_are_named),
         CASE(any_name_is_a_name),
         CASE(a_store_in_a_read_only_folder_can_be_read),
