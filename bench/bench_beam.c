@@ -34,9 +34,7 @@ static const char *const lists[N_PARAMS] = {"{1..4}",         "{1,4,8,16,32}", "
                                             "{1,4,16,32,64}", "{1..4}",        "{1,2,4}",
                                             "{1,2,4}",        "{1,2,4,8}"};
 /* Registers that a configuration takes. */
-#define VGPR                                        \
-    "(5 + 2 * chunks_per_wave * n_mult * c_mult + " \
-    "chunks_per_wave * n_mult * k_mult)"
+#define VGPR "(5 + chunks_per_wave * n_mult * (2 * c_mult + k_mult))"
 static const char *const rules[N_RULES] = {
     "read_size <= chunks_per_wave",
     "chunks_per_wave <= ceildiv(HW, chunk_size)",

@@ -239,6 +239,7 @@ static kopt_status take_list(struct kp_dataset_builder *b, size_t t,
     return KOPT_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kp_dataset_begin(const char *kernel, const char *const *fields, size_t n_fields,
                              const char *const *targets, size_t n_targets,
                              const struct kp_target *lists, struct kp_dataset_builder **out,
@@ -476,9 +477,11 @@ static kopt_status finish_field(struct kp_dataset_builder *b, size_t i, struct k
     struct word_at *sorted = kp_calloc(c->n, sizeof(*sorted));
     double *now = kp_calloc(c->n, sizeof(*now));
     const char **words = kp_arena_alloc(&d->arena, c->n, sizeof(*words));
-    kopt_status st = sorted && now && words ? KOPT_OK : kp_err_nomem(err);
-    if (st != KOPT_OK)
+    kopt_status st = KOPT_OK;
+    if (!sorted || !now || !words) {
+        st = kp_err_nomem(err);
         goto done;
+    }
     for (uint32_t w = 0; w < c->n; w++)
         sorted[w] = (struct word_at){c->words[w], w};
     qsort(sorted, c->n, sizeof(*sorted), by_word);
@@ -516,14 +519,15 @@ static kopt_status sort_values(const struct kp_dataset_builder *b, size_t t,
 {
     const struct list *l = &b->lists[t];
     struct value_at *sorted = kp_calloc(l->n, sizeof(*sorted));
-    kopt_status st = sorted ? KOPT_OK : kp_err_nomem(err);
-    for (uint32_t v = 0; sorted && v < l->n; v++) {
+    kopt_status st = KOPT_OK;
+    if (!sorted)
+        return kp_err_nomem(err);
+    for (uint32_t v = 0; v < l->n; v++) {
         sorted[v] = (struct value_at){l->values[v], v};
         if (l->float_seen && l->values[v].type == KP_INT)
             sorted[v].value = kp_float((double)l->values[v].as.i);
     }
-    if (sorted)
-        qsort(sorted, l->n, sizeof(*sorted), by_value);
+    qsort(sorted, l->n, sizeof(*sorted), by_value);
     for (uint32_t v = 0; st == KOPT_OK && v < l->n; v++) {
         values[v] = sorted[v].value;
         now[sorted[v].old] = v;
@@ -543,20 +547,24 @@ static kopt_status finish_target(struct kp_dataset_builder *b, size_t t, struct 
     const struct list *l = &b->lists[t];
     struct kp_value *values = kp_arena_alloc(&d->arena, l->n, sizeof(*values));
     uint32_t *now = kp_calloc(l->n, sizeof(*now));
-    kopt_status st = values && now ? KOPT_OK : kp_err_nomem(err);
-    if (st == KOPT_OK && l->own)
+    kopt_status st = KOPT_OK;
+    if (!values || !now) {
+        st = kp_err_nomem(err);
+        goto done;
+    }
+    if (l->own)
         memcpy(values, l->values, l->n * sizeof(*values));
-    else if (st == KOPT_OK)
+    else
         st = sort_values(b, t, values, now, err);
     for (size_t r = 0; st == KOPT_OK && !l->own && r < d->n_rows; r++) {
         uint32_t *v = &b->configs[r * d->n_targets + t];
         *v = now[*v];
     }
-    if (st == KOPT_OK)
-        *out = (struct kp_target){.name = b->target_names[t],
-                                  .type = l->own ? b->own[t].type : values[0].type,
-                                  .values = values,
-                                  .n_values = (uint32_t)l->n};
+    *out = (struct kp_target){.name = b->target_names[t],
+                              .type = l->own ? b->own[t].type : values[0].type,
+                              .values = values,
+                              .n_values = (uint32_t)l->n};
+done:
     kp_free(now);
     return st;
 }

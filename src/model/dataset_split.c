@@ -45,7 +45,7 @@ struct groups {
 static kopt_status parse_groups(struct groups *g, kopt_error *err)
 {
     kopt_status st = KOPT_OK;
-    g->exprs = kp_arena_alloc(&g->arena, g->split->n_group, sizeof(*g->exprs));
+    g->exprs = kp_arena_alloc(&g->arena, g->split->n_group, sizeof(const struct kp_expr *));
     if (!g->exprs)
         return kp_err_nomem(err);
     for (uint32_t i = 0; st == KOPT_OK && i < g->d->n_fields; i++) {

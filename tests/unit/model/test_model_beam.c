@@ -272,7 +272,7 @@ static void a_dead_network_does_not_silence_the_others(void **state)
     s.nets[1].shape.hidden = FAKE_DEAD;
     struct found both = search(&s, 4, 4);
     assert_int_equal(both.n, 4);
-    assert_memory_equal(both.configs, alone.configs, 4 * 3 * sizeof(uint32_t));
+    assert_memory_equal(both.configs, alone.configs, sizeof(uint32_t) * 4 * 3);
     for (size_t i = 0; i < 4; i++) /* a few roundings of numbers of size 5 */
         assert_true(fabs(both.logp[i] - (alone.logp[i] - log(2))) < 1e-14);
     found_free(&alone);
