@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,6 +116,109 @@ kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_erro
     kopt_status st = write_all(fd, bytes, n) ? KOPT_OK : io_error(err, "write", path);
     (void)close(fd);
     return st;
+}
+
+/* ---- taking another file's place ---- */
+
+enum { NAMES_TRIED = 100 };
+
+/* A new file beside `path`; its name is *name, the caller's. */
+static int create_beside(const char *path, char **name, kopt_error *err, kopt_status *st)
+{
+    struct stat info;
+    int fd = -1;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        *st = kp_err(err, KOPT_EIO, "%s: is not a plain file", path);
+        return -1;
+    }
+    for (int i = 0; fd < 0 && i < NAMES_TRIED; i++) {
+        struct kp_buf text = KP_BUF_INIT(8192);
+        kp_buf_addf(&text, "%s.%ld-%d.tmp", path, (long)getpid(), i);
+        kp_free(*name);
+        *name = kp_buf_take(&text);
+        if (!*name) {
+            kp_buf_deinit(&text);
+            *st = kp_err_nomem(err);
+            return -1;
+        }
+        fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    *st = fd >= 0 ? KOPT_OK : io_error(err, "create", *name);
+    return fd;
+}
+
+/* The name is on the disk once its folder is; where that cannot be had, the file is there all
+ * the same. */
+static void sync_folder(const char *path)
+{
+    char *dir = kp_path_dir(path);
+    int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
+    kp_free(dir);
+}
+
+kopt_status kp_file_replace(const char *path, const struct kp_str *pieces, size_t n,
+                            kopt_error *err)
+{
+    char *name = NULL;
+    kopt_status st = KOPT_OK;
+    int fd = create_beside(path, &name, err, &st);
+    if (fd < 0)
+        goto done;
+    for (size_t i = 0; st == KOPT_OK && i < n; i++)
+        if (!write_all(fd, pieces[i].ptr, pieces[i].len))
+            st = io_error(err, "write", path);
+    if (st == KOPT_OK && fsync(fd) != 0)
+        st = io_error(err, "write", path);
+    if (close(fd) != 0 && st == KOPT_OK)
+        st = io_error(err, "write", path);
+    if (st == KOPT_OK && rename(name, path) != 0)
+        st = io_error(err, "write", path);
+    if (st == KOPT_OK)
+        sync_folder(path);
+    else
+        (void)unlink(name);
+done:
+    kp_free(name);
+    return st;
+}
+
+/* ---- mapping ---- */
+
+kopt_status kp_file_map(const char *path, size_t max, struct kp_file_map *out, kopt_error *err)
+{
+    struct stat info;
+    const char *why = "";
+    kopt_status st = KOPT_OK;
+    *out = (struct kp_file_map){0};
+    int fd = open_plain(path, &info, &why);
+    if (fd < 0)
+        return kp_err(err, KOPT_EIO, "%s: %s", path, why);
+    if (info.st_size < 0 || (uintmax_t)info.st_size > max) {
+        st = kp_err(err, KOPT_ERANGE, "%s: larger than %zu bytes", path, max);
+    } else if (info.st_size > 0) {
+        void *p = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (p != MAP_FAILED)
+            *out = (struct kp_file_map){p, (size_t)info.st_size};
+        else if (errno == ENOMEM)
+            st = kp_err_nomem(err);
+        else
+            st = io_error(err, "map", path);
+    }
+    (void)close(fd); /* the map stays */
+    return st;
+}
+
+void kp_file_unmap(struct kp_file_map *m)
+{
+    if (m->ptr)
+        (void)munmap(m->ptr, m->n);
+    *m = (struct kp_file_map){0};
 }
 
 bool kp_file_exists(const char *path)

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +32,23 @@ bool kp_file_identify(const char *path, struct kp_file_id *out);
 /* Write in place, without sync: for files that do not outlive the session. Errors: KOPT_EIO,
  * KOPT_EFULL. */
 kopt_status kp_file_put(const char *path, const void *bytes, size_t n, kopt_error *err);
+
+/* Write `n` pieces, one behind the other, to a new file beside `path`, wait until it is on the
+ * disk, and let it take the place of `path`: whoever opens that finds the old content or the
+ * new one, and a mapped old one stays as it is. Errors: KOPT_EIO (among them a `path` that is
+ * there and no plain file), KOPT_EFULL, KOPT_ENOMEM; nothing is left behind. */
+kopt_status kp_file_replace(const char *path, const struct kp_str *pieces, size_t n,
+                            kopt_error *err);
+
+/* A plain file's bytes, to be read where they lie; page-aligned, shared with all who map it.
+ * They are the file's: whoever shortens it in place takes them away. */
+struct kp_file_map {
+    void *ptr; /* NULL: an empty file */
+    size_t n;
+};
+/* Errors: KOPT_EIO, KOPT_ERANGE (larger than `max`), KOPT_ENOMEM. */
+kopt_status kp_file_map(const char *path, size_t max, struct kp_file_map *out, kopt_error *err);
+void kp_file_unmap(struct kp_file_map *m);
 
 bool kp_file_exists(const char *path);
 
