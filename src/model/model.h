@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A predictor: networks, what their inputs and outputs mean, and the rules. Layer: model.
  *
- * On disk it is one safetensors file: the networks' matrices as float32 tensors named
- * "net0.<tensor>", and under __metadata__ texts: "format" ("kopt-model"), "version" ("1"),
- * "kernel", "model" (the network's name), "shape", "encoder", "targets", "rules" (the rules
- * file's text) and "info" (JSON: where the data came from and its hash, the split, the plan and
- * the log of training). A file is mapped read-only and its matrices are used where they lie. */
+ * On disk it is one safetensors file (docs/model-file.md). It is mapped read-only and its
+ * matrices are used where they lie, so processes share them and loading copies nothing. */
 #ifndef KP_MODEL_MODEL_H
 #define KP_MODEL_MODEL_H
 
@@ -20,20 +17,25 @@ struct kp_model {
     size_t n_targets;
     struct kp_net *nets[KP_BEAM_NETS_MAX]; /* of one kind and shape */
     size_t n_nets;
-    const char *rules_path;   /* what messages call the rules */
+    /* What messages call the rules; its extension says how they are read. In the file it has no
+     * folder. */
+    const char *rules_path;
     struct kp_str rules_text; /* empty: there are none */
     struct kp_kernel *rules;  /* parsed; NULL: there are none */
-    size_t n_raw;             /* fields that a problem has; the encoder's others are derived */
-    struct kp_json *info;     /* an object */
-    struct kp_arena arena;    /* of the texts and values above */
-    void *map;                /* of the file, or NULL */
+    size_t
+        n_raw; /* fields that a problem has; the encoder's others, behind them, are derived */
+    struct kp_json *info;  /* an object */
+    struct kp_arena arena; /* of the texts and values above */
+    void *map;             /* of the file, or NULL */
     size_t map_bytes;
 };
 
 void kp_model_free(struct kp_model *m);
 
 /* Written to a file of another name that then takes `path`'s place: a reader sees the old model
- * or the new one. Errors: KOPT_EIO, KOPT_ENOMEM. */
+ * or the new one. Errors: KOPT_EIO, KOPT_EFULL, KOPT_ENOMEM; KOPT_EINPUT (a parameter that is
+ * not finite, a text that is not UTF-8), KOPT_ERANGE (more than a reader would take): then
+ * nothing was written. */
 kopt_status kp_model_save(const struct kp_model *m, const char *path, kopt_error *err);
 /* Errors: KOPT_EIO; KOPT_EINPUT (not such a file, cut, sizes that do not agree, numbers that
  * are not finite, rules that cannot be parsed, another version: what is wrong and where);
@@ -43,27 +45,29 @@ kopt_status kp_model_load(const char *path, struct kp_model **out, kopt_error *e
 /* --- derived fields -------------------------------------------------------------------------
  */
 
-/* The lets of the rules that depend on the problem alone and are numbers are fields, too: the
- * rules' author says in them what matters about a problem. Their names, at most KP_FIELDS_MAX;
- * the array and the names are the kernel's and the caller's. */
+/* The lets of the rules that depend on the problem alone and may be numbers are fields, too:
+ * the rules' author says in them what matters about a problem. A second name for a field is
+ * none. names[KP_FIELDS_MAX] are the first of them, borrowed from the kernel; returns how many.
+ */
 size_t kp_model_derived_names(const struct kp_kernel *rules, const char **names);
-/* Values of those for one problem, all of whose names are known; one that cannot be evaluated
- * is 0. `problem`: by the rules' problem index. */
-void kp_model_derive(const struct kp_kernel *rules, const struct kp_value *problem,
-                     double *values);
+/* Values of those for one problem: true is 1; one that is no finite number, or cannot be
+ * computed, is 0. `problem`: by the rules' problem index. Errors: KOPT_ENOMEM. */
+kopt_status kp_model_derive(const struct kp_kernel *rules, const struct kp_value *problem,
+                            double *values, kopt_error *err);
 
 /* --- asking ---------------------------------------------------------------------------------
  */
 
-/* A problem by name. Numbers, or texts for fields of words. */
+/* A problem by name. Numbers, or texts for fields of words (a number given there is the word
+ * that it is written as). The rules may have names that are no fields. */
 struct kp_given {
     const char *name;
     struct kp_value value;
 };
 
 struct kp_predict_options {
-    size_t k;                       /* configurations wanted, at least 1 */
-    size_t width;                   /* of the beam; 0 = the larger of k and 8 */
+    size_t k;                       /* configurations wanted, 1 to KP_BEAM_WIDTH_MAX */
+    size_t width;                   /* of the beam, at least k; 0 = the larger of k and 8 */
     bool unconstrained;             /* leave the rules aside */
     const struct kp_limits *limits; /* of the device; NULL: its rules do not bind */
 };
@@ -75,10 +79,14 @@ struct kp_prediction {
 };
 void kp_prediction_deinit(struct kp_prediction *p);
 
-/* Errors: KOPT_EUSAGE (a field that is missing, unknown or given twice, a word where a number
- * is needed: the hint lists the fields), KOPT_ENOTFOUND (no configuration satisfies the rules:
- * the message names the rule that leaves none), KOPT_ENOMEM. A word that was never seen is no
- * error. Any number of threads may ask one model. */
+/* A name with a default in the rules may be left out. With rules, only values that the model
+ * knows come out, and every configuration satisfies the rules.
+ * Errors: KOPT_EUSAGE (a field that is missing, unknown or given twice, a word where a number
+ * is needed, a number that is not finite, or negative where the model saw no such: the hint
+ * lists the fields; k or width out of range), KOPT_ENOTFOUND (no configuration satisfies the
+ * rules: the message names the rule that leaves none), KOPT_ERANGE (as kp_space_new()),
+ * KOPT_ENOMEM. A word or number that was never seen is no error. Any number of threads may ask
+ * one model. */
 kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *given,
                              size_t n_given, const struct kp_predict_options *o,
                              struct kp_prediction *out, kopt_error *err);

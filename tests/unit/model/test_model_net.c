@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every model: gradients by finite differences, prediction step by step against the batch, what
  * a prefix's parent means, shapes as text. */
+#include "base/alloc.h"
 #include "model/net.h"
 #include "nets.h"
 #include "nn/attention.h"
@@ -31,6 +32,22 @@ static double loss_of(const struct kp_net *net, const struct kp_batch *b, uint64
     return score.loss;
 }
 
+/* The difference quotient of the loss at parameter *x. */
+/* NOLINTNEXTLINE(readability-function-size): what a loss depends on, and a step */
+static double slope(const struct kp_net *net, const struct kp_batch *b, uint64_t key, float *x,
+                    double h, float *grad)
+{
+    float was = *x;
+    double width = (double)(was + (float)h) - (double)(was - (float)h);
+    memset(grad, 0, net->params.n_floats * sizeof(float));
+    *x = was + (float)h;
+    double up = loss_of(net, b, key, grad);
+    *x = was - (float)h;
+    double down = loss_of(net, b, key, grad);
+    *x = was;
+    return (up - down) / width;
+}
+
 /* The loss is a sum of some 24 terms near 1, kept in float until each term: about 1e-6 of
  * noise. With steps of 4e-3 that is 2.5e-4 in a difference quotient; the third derivative's
  * share, h^2/6 times it, stays below that for networks of this size. */
@@ -50,17 +67,13 @@ static void gradients(const struct kp_net_ops *ops, const struct kp_net_shape *s
         double largest = 0;
         for (size_t i = 0; i < n; i += 1 + n / 40) {
             float *x = &net->values[t->offset + i];
-            float was = *x;
-            memset(again, 0, net->params.n_floats * sizeof(float));
-            *x = was + (float)h;
-            double up = loss_of(net, &s.b, key, again);
-            *x = was - (float)h;
-            double down = loss_of(net, &s.b, key, again);
-            double width = (double)(was + (float)h) - (double)(was - (float)h);
-            *x = was;
             double got = (double)grad[t->offset + i];
-            double want = (up - down) / width;
+            double want = slope(net, &s.b, key, x, h, again);
+            /* A relu's kink may lie between the two points; a shorter step, which has more
+             * noise, then has it outside. */
             if (fabs(got - want) > 1e-3 + 0.01 * fabs(want))
+                want = slope(net, &s.b, key, x, h / 16, again);
+            if (fabs(got - want) > 1e-2 + 0.01 * fabs(want))
                 fail_msg("%s: %s[%zu]: %g, by differences %g", ops->name, t->name, i, got,
                          want);
             largest = fmax(largest, fabs(got));

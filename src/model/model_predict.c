@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* Asking a model: the problem's names and words become numbers, the rules a space over the
+ * values that the model knows, and the beam goes through it. Layer: model. */
+#include "model/encoder_impl.h"
+#include "model/model_impl.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ASK_ARENA_MAX = 256 << 20,
+    WIDTH_LEAST = 8,
+    LIST_MAX = 240 /* bytes of the names in a hint */
+};
+static const double exact_max = 0x1p53;
+
+struct asking {
+    const struct kp_model *m;
+    const struct kp_predict_options *o;
+    struct kp_arena arena;
+    const struct kp_given **given; /* by field; NULL: not given */
+    double *problem;               /* by field */
+    struct kp_value *sizes;        /* by the rules' problem index */
+    int32_t *tokens;
+    float *features;
+    struct kp_bound *bound;    /* NULL: without rules */
+    struct kp_space_desc desc; /* of `narrowed` */
+    struct kp_space *narrowed; /* over the known values, where the bound has others, too */
+    struct kp_beam_space allowed;
+    kopt_error *err;
+};
+
+/* --- the problem ----------------------------------------------------------------------------
+ */
+
+static void hint(const struct asking *a)
+{
+    struct kp_buf names = KP_BUF_INIT(LIST_MAX);
+    for (size_t i = 0; i < a->m->n_raw; i++)
+        kp_buf_addf(&names, " %s", kp_encoder_field(a->m->encoder, i)->name);
+    kp_err_hint(a->err, "problem:%s%s", kp_buf_text(&names),
+                names.failed == KOPT_ERANGE ? " .." : "");
+    kp_buf_deinit(&names);
+}
+
+__attribute__((format(printf, 2, 3))) static kopt_status refuse(const struct asking *a,
+                                                                const char *fmt, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    kopt_status st = kp_err(a->err, KOPT_EUSAGE, "%s", text);
+    hint(a);
+    return st;
+}
+
+static size_t rules_index(const struct kp_kernel *rules, const char *name)
+{
+    for (size_t i = 0; rules && i < rules->n_problem; i++)
+        if (strcmp(rules->problem[i], name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Has the model seen a number below 0 there? */
+static bool may_be_negative(const struct kp_encoder *e, size_t field)
+{
+    for (size_t i = 0; i < e->n_tokens; i++)
+        if (e->tokens[i].field == field)
+            return e->tokens[i].n_known > 0 && e->tokens[i].known[0] < 0;
+    return false;
+}
+
+/* The word that a value is written as, in the arena unless it is one already. */
+static kopt_status as_word(struct asking *a, struct kp_value *v)
+{
+    struct kp_buf text = KP_BUF_INIT(64);
+    if (v->type == KP_STRING)
+        return KOPT_OK;
+    kp_value_to_text(*v, &text);
+    kopt_status st = kp_buf_status(&text, a->err);
+    const char *copy = kp_arena_strndup(&a->arena, kp_buf_text(&text), text.len);
+    if (copy)
+        *v = kp_string((struct kp_str){copy, text.len});
+    else
+        st = kp_err_nomem(a->err);
+    kp_buf_deinit(&text);
+    return st;
+}
+
+static double word_index(const struct kp_field *f, struct kp_str word)
+{
+    size_t w = 0;
+    while (w < f->n_words && !kp_str_is(word, f->words[w]))
+        w++;
+    return (double)w; /* n_words: unknown */
+}
+
+static kopt_status as_number(const struct asking *a, size_t field, struct kp_value *v,
+                             double *x)
+{
+    const char *name = kp_encoder_field(a->m->encoder, field)->name;
+    if (!kp_value_to_f64(*v, x))
+        return refuse(a, "%s=%.*s: a number is expected", name, KP_STR_FMT(v->as.s));
+    if (!isfinite(*x))
+        return refuse(a, "%s is not a finite number", name);
+    if (*x < 0 && !may_be_negative(a->m->encoder, field))
+        return refuse(a, "%s=%g is negative", name, *x);
+    /* As whole numbers stand in data sets, so that rules compute with integers. */
+    if (v->type == KP_FLOAT && *x == floor(*x) && fabs(*x) <= exact_max)
+        *v = kp_int((int64_t)*x);
+    return KOPT_OK;
+}
+
+/* Value `v` of a field, for the encoder and for the rules. */
+static kopt_status set_field(struct asking *a, size_t field, struct kp_value v)
+{
+    const struct kp_field *f = kp_encoder_field(a->m->encoder, field);
+    kopt_status st = f->is_word ? as_word(a, &v) : as_number(a, field, &v, &a->problem[field]);
+    if (st != KOPT_OK)
+        return st;
+    if (f->is_word)
+        a->problem[field] = word_index(f, v.as.s);
+    size_t index = rules_index(a->m->rules, f->name);
+    if (index != SIZE_MAX)
+        a->sizes[index] = v;
+    return KOPT_OK;
+}
+
+/* A kernel's sizes are sizes. */
+static kopt_status check_size(const struct asking *a, size_t index)
+{
+    const struct kp_kernel *k = a->m->rules;
+    struct kp_value v = a->sizes[index];
+    if (k->rules_only || (v.type == KP_INT && v.as.i >= 1))
+        return KOPT_OK;
+    return refuse(a, "%s: a problem size is an integer of at least 1", k->problem[index]);
+}
+
+static kopt_status take_given(struct asking *a, const struct kp_given *given, size_t n,
+                              bool *taken)
+{
+    const struct kp_model *m = a->m;
+    for (size_t i = 0; i < n; i++) {
+        size_t field = kp_model_field(m->encoder, kp_str_from(given[i].name));
+        size_t index = rules_index(m->rules, given[i].name);
+        if (field >= m->n_raw && index == SIZE_MAX)
+            return refuse(a, "the model of '%s' has no '%s'", m->kernel, given[i].name);
+        if (field < m->n_raw ? a->given[field] != NULL : taken[index])
+            return refuse(a, "%s is given twice", given[i].name);
+        if (field < m->n_raw) {
+            a->given[field] = &given[i];
+        } else {
+            a->sizes[index] = given[i].value;
+            taken[index] = true;
+        }
+    }
+    return KOPT_OK;
+}
+
+static kopt_status missing(const struct asking *a)
+{
+    struct kp_buf names = KP_BUF_INIT(LIST_MAX);
+    for (size_t i = 0; i < a->m->n_raw; i++) {
+        const char *name = kp_encoder_field(a->m->encoder, i)->name;
+        size_t index = rules_index(a->m->rules, name);
+        if (!a->given[i] && (index == SIZE_MAX || !a->m->rules->has_problem_default[index]))
+            kp_buf_addf(&names, "%s%s", names.len ? ", " : "", name);
+    }
+    kopt_status st = KOPT_OK;
+    if (names.len > 0 || names.failed != KOPT_OK)
+        st = refuse(a, "the problem lacks %s", kp_buf_text(&names));
+    kp_buf_deinit(&names);
+    return st;
+}
+
+static kopt_status read_problem(struct asking *a, const struct kp_given *given, size_t n)
+{
+    const struct kp_model *m = a->m;
+    const struct kp_kernel *rules = m->rules;
+    size_t n_sizes = rules ? rules->n_problem : 0;
+    bool *taken = kp_arena_alloc(&a->arena, n_sizes + 1, sizeof(*taken));
+    a->given = kp_arena_alloc(&a->arena, m->n_raw, sizeof(const struct kp_given *));
+    a->problem =
+        kp_arena_alloc(&a->arena, kp_encoder_n_fields(m->encoder), sizeof(*a->problem));
+    a->sizes = kp_arena_alloc(&a->arena, n_sizes + 1, sizeof(*a->sizes));
+    if (a->arena.failed)
+        return kp_err_nomem(a->err);
+    for (size_t i = 0; i < n_sizes; i++)
+        if (rules->has_problem_default[i])
+            a->sizes[i] = rules->problem_default[i];
+    kopt_status st = take_given(a, given, n, taken);
+    if (st == KOPT_OK)
+        st = missing(a);
+    for (size_t i = 0; st == KOPT_OK && i < m->n_raw; i++) {
+        size_t index = rules_index(rules, kp_encoder_field(m->encoder, i)->name);
+        /* One that is neither given nor in the rules was missing. */
+        st = set_field(a, i, a->given[i] ? a->given[i]->value : a->sizes[index]);
+    }
+    for (size_t i = 0; st == KOPT_OK && i < n_sizes; i++)
+        st = check_size(a, i);
+    return st;
+}
+
+static kopt_status encode(struct asking *a)
+{
+    const struct kp_model *m = a->m;
+    const char *names[KP_FIELDS_MAX];
+    double values[KP_FIELDS_MAX];
+    size_t n_fields = kp_encoder_n_fields(m->encoder);
+    a->tokens = kp_arena_alloc(&a->arena, kp_encoder_n_tokens(m->encoder), sizeof(*a->tokens));
+    a->features =
+        kp_arena_alloc(&a->arena, kp_encoder_n_features(m->encoder) + 1, sizeof(*a->features));
+    if (a->arena.failed)
+        return kp_err_nomem(a->err);
+    if (m->n_raw < n_fields) {
+        size_t n = kp_model_derived_names(m->rules, names);
+        kopt_status st = kp_model_derive(m->rules, a->sizes, values, a->err);
+        if (st != KOPT_OK)
+            return st;
+        for (size_t i = m->n_raw; i < n_fields; i++)
+            for (size_t d = 0; d < n; d++)
+                if (strcmp(names[d], kp_encoder_field(m->encoder, i)->name) == 0)
+                    a->problem[i] = values[d];
+    }
+    kp_encode(m->encoder, a->problem, a->tokens, a->features);
+    return KOPT_OK;
+}
+
+/* --- the space ------------------------------------------------------------------------------
+ */
+
+static bool equal(struct kp_value a, struct kp_value b)
+{
+    int order = 1;
+    return kp_value_compare(a, b, &order) && order == 0;
+}
+
+/* The index of `v`, from `start` on and round; n where there is none. Lists mostly agree in
+ * their order, so it is looked for where the last one was found. */
+static uint32_t find_value(const struct kp_value *values, uint32_t n, uint32_t start,
+                           struct kp_value v)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = start + i < n ? start + i : start + i - n;
+        if (equal(values[at], v))
+            return at;
+    }
+    return n;
+}
+
+static size_t param_index(const struct kp_space_desc *d, const char *name)
+{
+    for (size_t i = 0; i < d->n_params; i++)
+        if (strcmp(d->params[i].name, name) == 0)
+            return i;
+    return d->n_params;
+}
+
+/* Only the values that the target knows stay, in the parameter's order. */
+static kopt_status narrow(struct asking *a, const struct kp_target *t, struct kp_param *p,
+                          bool *changed)
+{
+    uint32_t n = 0;
+    uint32_t at = 0;
+    struct kp_value *values = kp_arena_alloc(&a->arena, p->n_values, sizeof(*values));
+    if (!values)
+        return kp_err_nomem(a->err);
+    for (uint32_t v = 0; v < p->n_values; v++) {
+        uint32_t found = find_value(t->values, t->n_values, at, p->values[v]);
+        if (found == t->n_values)
+            continue;
+        values[n++] = p->values[v];
+        at = found + 1 < t->n_values ? found + 1 : 0;
+    }
+    if (n == 0)
+        return kp_err(a->err, KOPT_ENOTFOUND,
+                      "the rules have no value of '%s' that the model "
+                      "knows",
+                      p->name);
+    if (n < p->n_values) {
+        p->values = values;
+        p->n_values = n;
+        p->default_index = -1;
+        *changed = true;
+    }
+    return KOPT_OK;
+}
+
+/* The bound's space, or one of the known values alone: a prefix must not live by a completion
+ * that cannot be predicted. */
+static kopt_status known_space(struct asking *a)
+{
+    const struct kp_model *m = a->m;
+    bool changed = false;
+    a->desc = a->bound->desc;
+    a->allowed.space = a->bound->space;
+    struct kp_param *params = kp_arena_alloc(&a->arena, a->desc.n_params, sizeof(*params));
+    if (!params)
+        return kp_err_nomem(a->err);
+    memcpy(params, a->desc.params, a->desc.n_params * sizeof(*params));
+    for (size_t p = 0; p < m->n_targets; p++) {
+        size_t i = param_index(&a->desc, m->targets[p].name);
+        kopt_status st =
+            i < a->desc.n_params ? narrow(a, &m->targets[p], &params[i], &changed) : KOPT_OK;
+        if (st != KOPT_OK)
+            return st;
+    }
+    if (!changed)
+        return KOPT_OK;
+    a->desc.params = params;
+    kopt_status st = kp_space_new(&a->desc, &a->narrowed, a->err);
+    a->allowed.space = a->narrowed;
+    if (st == KOPT_OK && kp_space_count(a->narrowed) == 0)
+        st = kp_err(a->err, KOPT_ENOTFOUND,
+                    "the rules leave only configurations with values that the model has not "
+                    "seen");
+    return st;
+}
+
+/* Which parameters the targets are, and which of their values. */
+static kopt_status map_targets(struct asking *a)
+{
+    const struct kp_model *m = a->m;
+    uint32_t *map = kp_arena_alloc(&a->arena, m->n_targets, sizeof(*map));
+    const uint32_t **value = kp_arena_alloc(&a->arena, m->n_targets, sizeof(const uint32_t *));
+    if (!map || !value)
+        return kp_err_nomem(a->err);
+    for (size_t p = 0; p < m->n_targets; p++) {
+        const struct kp_target *t = &m->targets[p];
+        uint32_t *index = kp_arena_alloc(&a->arena, t->n_values, sizeof(*index));
+        uint32_t at = 0;
+        if (!index)
+            return kp_err_nomem(a->err);
+        value[p] = index;
+        map[p] = (uint32_t)param_index(&a->desc, t->name);
+        if (map[p] == a->desc.n_params)
+            continue; /* the rules say nothing about it */
+        const struct kp_param *param = &a->desc.params[map[p]];
+        for (uint32_t v = 0; v < t->n_values; v++) {
+            uint32_t found = find_value(param->values, param->n_values, at, t->values[v]);
+            index[v] = found < param->n_values ? found : UINT32_MAX;
+            if (found < param->n_values)
+                at = found + 1 < param->n_values ? found + 1 : 0;
+        }
+    }
+    a->allowed.map = map;
+    a->allowed.value = value;
+    return KOPT_OK;
+}
+
+/* Line `number` of the rules. */
+static struct kp_str rules_line(const struct kp_model *m, int number)
+{
+    struct kp_str rest = m->rules_text;
+    struct kp_str line = {0};
+    for (int i = 0; i < number; i++)
+        line = kp_str_cut(rest, '\n', &rest);
+    return line;
+}
+
+static kopt_status nothing_left(const struct asking *a)
+{
+    const struct kp_kernel *k = a->m->rules;
+    size_t last = k->n_rules;
+    struct kp_rule_effect *effects = kp_calloc(k->n_rules + 1, sizeof(*effects));
+    if (!effects)
+        return kp_err_nomem(a->err);
+    kopt_status st = kp_space_explain(a->bound->space, effects, &last, a->err);
+    kp_free(effects);
+    if (st != KOPT_OK)
+        return st;
+    if (last == k->n_rules)
+        return kp_err(a->err, KOPT_ENOTFOUND, "no configuration satisfies the rules");
+    const struct kp_rule *r = &k->rules[last];
+    st = kp_err(a->err, KOPT_ENOTFOUND,
+                "no configuration for this problem is left after the rule '%s'%s%s", r->text,
+                r->message ? ": " : "", r->message ? r->message : "");
+    struct kp_str line = r->line > 0 ? rules_line(a->m, r->line) : (struct kp_str){0};
+    if (line.len > 0)
+        kp_err_at(a->err, k->path, r->line, 1, line.ptr, (int)line.len);
+    return st;
+}
+
+static kopt_status make_space(struct asking *a)
+{
+    kopt_status st =
+        kp_kernel_bind_values(a->m->rules, a->sizes, a->o->limits, &a->bound, a->err);
+    if (st != KOPT_OK)
+        return st;
+    if (kp_space_count(a->bound->space) == 0)
+        return nothing_left(a);
+    st = known_space(a);
+    return st == KOPT_OK ? map_targets(a) : st;
+}
+
+/* --- the answer -----------------------------------------------------------------------------
+ */
+
+static kopt_status search(const struct asking *a, size_t width, struct kp_prediction *out)
+{
+    const struct kp_model *m = a->m;
+    const struct kp_beam_input in = {.nets = (const struct kp_net *const *)m->nets,
+                                     .n_nets = m->n_nets,
+                                     .tokens = a->tokens,
+                                     .features = a->features,
+                                     .allowed = a->allowed,
+                                     .width = width,
+                                     .k = a->o->k};
+    float *work = kp_slab_new(kp_beam_work(&in) / sizeof(float) + 1);
+    out->configs = kp_calloc(a->o->k * m->n_targets, sizeof(*out->configs));
+    out->logp = kp_calloc(a->o->k, sizeof(*out->logp));
+    kopt_status st = KOPT_OK;
+    if (!work || !out->configs || !out->logp)
+        st = kp_err_nomem(a->err);
+    else
+        out->n = kp_beam_search(&in, work, out->configs, out->logp);
+    kp_slab_free(work);
+    return st;
+}
+
+kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *given,
+                             size_t n_given, const struct kp_predict_options *o,
+                             struct kp_prediction *out, kopt_error *err)
+{
+    struct asking a = {.m = m, .o = o, .arena = KP_ARENA_INIT(ASK_ARENA_MAX), .err = err};
+    *out = (struct kp_prediction){0};
+    size_t width = o->width ? o->width : o->k > WIDTH_LEAST ? o->k : WIDTH_LEAST;
+    if (o->k < 1 || o->k > width || width > KP_BEAM_WIDTH_MAX)
+        return kp_err(err, KOPT_EUSAGE,
+                      "%zu configurations from a beam of %zu: 1 to %d, and no more than the "
+                      "beam's width, can be asked for",
+                      o->k, width, (int)KP_BEAM_WIDTH_MAX);
+    kopt_status st = read_problem(&a, given, n_given);
+    if (st == KOPT_OK)
+        st = encode(&a);
+    if (st == KOPT_OK && m->rules && !o->unconstrained)
+        st = make_space(&a);
+    if (st == KOPT_OK)
+        st = search(&a, width, out);
+    if (st != KOPT_OK)
+        kp_prediction_deinit(out);
+    kp_space_free(a.narrowed);
+    kp_bound_free(a.bound);
+    kp_arena_deinit(&a.arena);
+    return st;
+}
