@@ -214,7 +214,7 @@ def attention_additive(d):
 
 
 def flat(x):
-    """Floats as the shortest text of the nearest single-precision number, or with ten digits where it is a result."""
+    """Ten digits, more than single precision holds."""
     t = torch.as_tensor(x).detach()
     data = t.reshape(-1).tolist()
     return {"shape": list(t.shape), "data": data if not t.is_floating_point() else [float(f"{v:.10g}") for v in data]}
