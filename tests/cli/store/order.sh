@@ -14,7 +14,7 @@ cat >k.cl <<'K'
 // fake: when WIDE=2 launch_error
 kernel void k(global float *b) {}
 K
-kopt tune k.cl -d fake:0 -q >/dev/null 2>&1
+kopt tune k.cl -d fake:0 --compilers 1 -q >/dev/null 2>&1
 kopt store show k --all | tail -n +6 | sed 's/ *$//'
 kopt store result 1 | grep configuration
 kopt store failures k | grep WIDE
