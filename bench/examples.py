@@ -42,7 +42,7 @@ def find_device(kopt, wanted):
 
 def tune(a, path, problem, seconds):
     lines = kopt_json(a.kopt, "tune", str(path), *problem.split(), "--device", a.device, "--budget", f"{seconds:g}s",
-                      "--no-store", "-q")
+                      "--no-store", "--no-compile-cache", "-q")
     return lines[0], lines[-1]
 
 

@@ -40,8 +40,8 @@ def peers_python(cuda):
 def run_kopt(a, device, problem, seed):
     """The report, the number of configurations measured, and the seconds from the start to the end of the search:
     the final race, which Kernel Tuner has not, is left out."""
-    command = [a.kopt, "tune", a.kernel, *problem, "--no-store", "--strategy", a.kopt_strategy, "--seed", str(seed),
-               "--budget", f"{a.seconds:g}s", "--race", "2", "--device", device, "--json", "-q"]
+    command = [a.kopt, "tune", a.kernel, *problem, "--no-store", "--no-compile-cache", "--strategy", a.kopt_strategy,
+               "--seed", str(seed), "--budget", f"{a.seconds:g}s", "--race", "2", "--device", device, "--json", "-q"]
     begun = time.monotonic()
     started = last = begun
     measured = 0

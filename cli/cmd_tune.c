@@ -161,9 +161,12 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         kopt_tune_options to;
         struct cli_tune_view view;
         cli_tune_view_init(&view, c, o->json);
+        char *cache = o->no_compile_cache ? NULL : cli_compile_cache_path(c);
         fill(&to, o, c, &t, store);
+        to.compile_cache = cache;
         to.callbacks = cli_tune_view_callbacks(&view);
         code = tune(c, &to, &view);
+        free(cache);
     }
     free(store);
     cli_free(t.problem);

@@ -34,6 +34,16 @@ char *cli_store_path(struct cli *c, const char *given)
     return NULL;
 }
 
+char *cli_compile_cache_path(struct cli *c)
+{
+    const struct cli_probe *probe = c->out.probe;
+    const char *cache = probe->env("XDG_CACHE_HOME");
+    if (cache && cache[0] == '/')
+        return cli_strf("%s/kopt/images", cache);
+    const char *home = probe->env("HOME");
+    return home && home[0] ? cli_strf("%s/.cache/kopt/images", home) : NULL;
+}
+
 kopt_status cli_make_folders(const char *path, kopt_error *err)
 {
     char *folder = cli_strdup(path);

@@ -13,6 +13,12 @@
  */
 char *cli_store_path(struct cli *c, const char *given);
 
+#define CLI_CACHE_DEFAULT "kept in ~/.cache/kopt/images"
+
+/* $XDG_CACHE_HOME/kopt/images, else ~/.cache/kopt/images. The caller frees it. NULL, without a
+ * message: there is no place. */
+char *cli_compile_cache_path(struct cli *c);
+
 /* Make the folders above `path` that are missing. Errors: KOPT_EIO. */
 kopt_status cli_make_folders(const char *path, kopt_error *err);
 

@@ -20,6 +20,7 @@ struct cli_tune_options {
     const char *device;
     const char *store;
     bool no_store;
+    bool no_compile_cache;
     bool resume;
     bool fresh;
     const char *strategy;
@@ -38,7 +39,7 @@ struct cli_tune_options {
     bool json;
 };
 
-enum { CLI_TUNE_N_OPTS = 19 };
+enum { CLI_TUNE_N_OPTS = 20 };
 extern const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS];
 extern const struct cli_tune_options cli_tune_defaults;
 

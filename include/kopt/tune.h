@@ -141,6 +141,10 @@ typedef struct kopt_tune_options {
     int fresh;            /* 1: measure again what the store already has */
     unsigned race;        /* configurations in the final race; 0 = 5, KOPT_RACE_MAX at most */
     int64_t memory_bytes; /* device memory to use at most; 0 = all that is free */
+    const char
+        *compile_cache; /* folder of compiled images, made when it is missing: a later
+                           session with the same source, macros and device does not compile
+                           them again; not for devices that are CPUs. NULL: none */
     kopt_tune_callbacks callbacks;
 } kopt_tune_options;
 

@@ -31,7 +31,11 @@ struct kp_lab_options {
     size_t n_options;
     int64_t compile_timeout_ns;
     int64_t launch_timeout_ns;
-    int wake_fd; /* a byte there ends blocking steps with KOPT_EINTR; -1 = none */
+    const char *image_folder; /* compiled images that outlive the session; NULL = none. These
+                                 two are borrowed during kp_lab_open() alone */
+    const char *image_key; /* what decides them beside the macros, the options and the device:
+                              the source's hash, includes and all */
+    int wake_fd;           /* a byte there ends blocking steps with KOPT_EINTR; -1 = none */
 };
 
 /* Makes the scratch folder, opens the devices, starts the compilers.

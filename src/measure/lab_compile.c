@@ -180,6 +180,9 @@ static bool on_image(struct kp_lab *lab, struct compiler *c, const struct kp_mes
         return false;
     }
     job->state = JOB_COMPILED;
+    if (lab->images)
+        kp_images_put(lab->images, job->entry, (const char *const *)job->macros, job->n_macros,
+                      job->image.ptr, job->image.len);
     *ev = (struct kp_lab_event){.kind = KP_LAB_COMPILED, .id = job->id};
     return true;
 }

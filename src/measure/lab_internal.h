@@ -3,6 +3,7 @@
 #ifndef KP_MEASURE_LAB_INTERNAL_H
 #define KP_MEASURE_LAB_INTERNAL_H
 
+#include "measure/images.h"
 #include "measure/lab.h"
 #include "os/proc.h"
 
@@ -18,6 +19,7 @@ struct job {
     struct kp_buf image;
     double compile_ns; /* NaN = not known yet */
     bool starved;      /* a process of ours had no memory for it */
+    bool kept;         /* its image was there already; nobody has been told yet */
     bool lost;         /* a device could not be opened any more after it */
 };
 
@@ -76,15 +78,16 @@ struct kp_lab {
     struct kp_lab_check *checks;
     size_t n_checks;
     struct kp_lab_use use;
-    struct kp_buf frame;   /* the message in hand */
-    struct kp_buf text;    /* an event's message */
-    struct kp_buf log;     /* an event's log */
-    double *times;         /* an event's samples */
-    kopt_error open_error; /* why a compiler could not be opened */
-    kopt_error lane_error; /* why a device could not be opened again */
-    bool known;            /* info is set */
-    bool no_memory;        /* for a message that has arrived, or twice for a job */
-    const char *starved;   /* what the process did that had none for the job; NULL = none */
+    struct kp_images *images; /* NULL = none are kept */
+    struct kp_buf frame;      /* the message in hand */
+    struct kp_buf text;       /* an event's message */
+    struct kp_buf log;        /* an event's log */
+    double *times;            /* an event's samples */
+    kopt_error open_error;    /* why a compiler could not be opened */
+    kopt_error lane_error;    /* why a device could not be opened again */
+    bool known;               /* info is set */
+    bool no_memory;           /* for a message that has arrived, or twice for a job */
+    const char *starved;      /* what the process did that had none for the job; NULL = none */
 };
 
 struct job *kp_lab_job_find(const struct kp_lab *lab, int64_t id);

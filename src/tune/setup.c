@@ -75,6 +75,11 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err)
         o.compilers = KP_LAB_COMPILERS_MAX;
     o.compile_timeout_ns = (int64_t)(kp_session_compile_limit_s(s) * second_ns);
     o.launch_timeout_ns = (int64_t)(kp_session_launch_limit_s(s) * second_ns);
+    char hash[KP_SHA256_HEX + 1] = "";
+    if (s->o.compile_cache && kp_kernel_hash(s->kernel, hash, NULL) == KOPT_OK) {
+        o.image_folder = s->o.compile_cache;
+        o.image_key = hash;
+    }
     kopt_status st = choose_device(s, &o, err);
     if (st == KOPT_OK)
         st = kp_lab_open(&o, &s->lab, err);
