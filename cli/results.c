@@ -85,6 +85,54 @@ char *cli_message(const kopt_result *r)
     return n ? cli_strf("%.*s: %s", (int)n, place, message) : cli_strdup(message);
 }
 
+static const struct {
+    int64_t bit;
+    const char *name;
+} throttles[] = {
+#define X(id, value, name, text) {value, name},
+    KOPT_THROTTLE_MAP(X)
+#undef X
+};
+
+enum { N_THROTTLES = sizeof(throttles) / sizeof(throttles[0]) };
+
+char *cli_throttle(const kopt_result *r, bool all)
+{
+    struct cli_text t = {0};
+    int64_t rest = r->throttle > 0 ? r->throttle : 0;
+    if (!all)
+        rest &= ~(int64_t)(KOPT_THROTTLE_APP_CLOCKS | KOPT_THROTTLE_DISPLAY);
+    cli_text_adds(&t, "");
+    for (size_t i = 0; i < N_THROTTLES; i++) {
+        if (rest & throttles[i].bit)
+            cli_text_addf(&t, "%s%s", t.len ? ", " : "", throttles[i].name);
+        rest &= ~throttles[i].bit;
+    }
+    if (rest)
+        cli_text_addf(&t, "%s0x%llx", t.len ? ", " : "", (unsigned long long)rest);
+    return t.ptr;
+}
+
+/* The names as an array; null where nothing is known. */
+static void json_throttle(struct cli_json *j, int64_t throttle)
+{
+    if (throttle < 0) {
+        cli_json_raw(j, "throttle", NULL);
+        return;
+    }
+    cli_json_open(j, "throttle", '[');
+    for (size_t i = 0; i < N_THROTTLES; i++) {
+        if (throttle & throttles[i].bit)
+            cli_json_str(j, NULL, throttles[i].name);
+        throttle &= ~throttles[i].bit;
+    }
+    char *rest = cli_strf("0x%llx", (unsigned long long)throttle);
+    if (throttle)
+        cli_json_str(j, NULL, rest);
+    free(rest);
+    cli_json_close(j, ']');
+}
+
 void cli_json_result(struct cli_json *j, const kopt_result *r, bool all)
 {
     if (r->id)
@@ -109,6 +157,7 @@ void cli_json_result(struct cli_json *j, const kopt_result *r, bool all)
     cli_json_num(j, "energy_j", r->energy_j);
     cli_json_num(j, "sm_mhz", r->sm_mhz);
     cli_json_num(j, "temp_c", r->temp_c);
+    json_throttle(j, r->throttle);
     cli_json_int(j, "wall_us", r->wall_us);
     if (!all)
         return;

@@ -27,6 +27,10 @@ void cli_json_result(struct cli_json *j, const kopt_result *r, bool all);
 /* It as the member `key`; null where there is none: NULL, or no configuration. */
 void cli_json_result_at(struct cli_json *j, const char *key, const kopt_result *r);
 
+/* What held its clocks down, "power_cap, hw_thermal"; "" = nothing, or it is not known. Without
+ * `all` not that somebody has set them. The caller frees it. */
+char *cli_throttle(const kopt_result *r, bool all);
+
 /* One line on what it means; of what is ok, whether its outputs were compared. */
 const char *cli_outcome_meaning(kopt_outcome o, bool compared);
 

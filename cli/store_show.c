@@ -112,13 +112,18 @@ static void time_cells(struct cli *c, struct cli_table *t, const kopt_result *r,
         cli_cell(t, CLI_PLAIN, "%s", "");
 }
 
-static const char *remark(const kopt_result *r)
+/* The caller frees it. */
+static char *remark(const kopt_result *r)
 {
     if (r->message[0])
-        return r->message;
-    if (r->race)
-        return "final race";
-    return r->dropped ? "dropped early" : "";
+        return cli_strdup(r->message);
+    const char *what = r->race ? "final race" : r->dropped ? "dropped early" : "";
+    char *throttle = cli_throttle(r, false);
+    char *text = throttle[0]
+                     ? cli_strf("%s%sthrottled: %s", what, what[0] ? ", " : "", throttle)
+                     : cli_strdup(what);
+    free(throttle);
+    return text;
 }
 
 enum { FIXED_MAX = 6 };
@@ -155,11 +160,13 @@ static struct cli_table *table_of(struct cli *c, const struct cli_rows *rows,
         time_cells(c, t, r, best, spread);
         for (size_t k = 0; names && k < names->n; k++)
             value_cell(t, r->config, names->names[k]);
-        char *words = names ? cli_strdup(remark(r)) : cli_config_words_in(r->config, order);
+        char *said = remark(r);
+        char *words = names ? cli_strdup(said) : cli_config_words_in(r->config, order);
         cli_cell(t, names ? CLI_DIM : CLI_PLAIN, "%s", words);
-        if (!names && remark(r)[0])
-            cli_table_note(t, n - 1, CLI_DIM, "%s", remark(r));
+        if (!names && said[0])
+            cli_table_note(t, n - 1, CLI_DIM, "%s", said);
         free(words);
+        free(said);
     }
     free(columns);
     return t;
@@ -171,7 +178,9 @@ static size_t remark_room(const struct cli_rows *rows)
     enum { MOST = 24 };
     size_t widest = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        size_t w = cli_columns(remark(&rows->items[i]));
+        char *said = remark(&rows->items[i]);
+        size_t w = cli_columns(said);
+        free(said);
         widest = w > widest ? w : widest;
     }
     return widest > MOST ? MOST : widest;
@@ -418,6 +427,10 @@ static void print_result(struct cli *c, const struct cli_rows *rows, const kopt_
     sensor_line(t, "energy", r->energy_j, "J a launch");
     sensor_line(t, "clock", r->sm_mhz, "MHz");
     sensor_line(t, "temperature", r->temp_c, "C");
+    char *throttle = cli_throttle(r, true);
+    if (throttle[0])
+        line(t, "throttled", "%s", throttle);
+    free(throttle);
     line(t, "measured", "%s, run %lld", cli_date(r->wall_us, date), (long long)rows->runs[0]);
     cli_table_print(t, &c->out, 0);
     cli_table_free(t);

@@ -429,7 +429,8 @@ void kp_device_sensors(struct kp_device *d, struct kp_sensors *out)
                                .energy_j = unknown,
                                .temp_c = unknown,
                                .sm_mhz = unknown,
-                               .mem_mhz = unknown};
+                               .mem_mhz = unknown,
+                               .throttle = -1};
     if (d->ops->sensors)
         d->ops->sensors(d, out);
 }

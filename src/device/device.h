@@ -242,9 +242,10 @@ struct kp_sensors { /* NaN where unknown */
     double temp_c;
     double sm_mhz;
     double mem_mhz;
-    uint64_t throttle; /* NVML's reasons, 0 = none */
+    int64_t throttle; /* NVML's reasons (kopt_throttle and 1, it was idle), 0 = none, -1 = not
+                         known */
 };
-/* NVML where it is there; everything NaN elsewhere. */
+/* NVML where it is there; nothing is known elsewhere. */
 void kp_device_sensors(struct kp_device *d, struct kp_sensors *out);
 
 #endif

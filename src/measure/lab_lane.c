@@ -289,6 +289,7 @@ static void read_sensed(const struct kp_json *j, kopt_result *r)
     r->energy_j = number_in(j, "energy_j");
     r->sm_mhz = number_in(j, "sm_mhz");
     r->temp_c = number_in(j, "temp_c");
+    r->throttle = count_in(j, "throttle");
 }
 
 static void read_numbers(const struct kp_json *j, kopt_result *r)

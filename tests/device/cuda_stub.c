@@ -485,6 +485,7 @@ CALL(nvmlDeviceGetClockInfo, (void *d, int clock, unsigned *mhz))
 /* the newer name only */
 CALL(nvmlDeviceGetCurrentClocksEventReasons, (void *d, unsigned long long *reasons))
 {
+    TOLD;
     (void)d;
     *reasons = 4;
     return 0;

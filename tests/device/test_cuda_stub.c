@@ -761,13 +761,16 @@ static void sensors_are_those_of_the_same_pci_address(void **state)
     assert_int_equal(s.throttle, 4);
     fail_next("nvmlDeviceGetPowerUsage", 1, 3);
     kp_device_sensors(o.d, &s);
-    assert_true(isnan(s.power_w) && s.temp_c == 41);
+    assert_true(isnan(s.power_w) && s.temp_c == 41 && s.throttle == 4);
+    fail_next("nvmlDeviceGetCurrentClocksEventReasons", 1, 3);
+    kp_device_sensors(o.d, &s);
+    assert_true(s.power_w == 345.678 && s.throttle == -1);
     close_device(&o);
 
     STUB->pci_id = "another";
     o = open_device();
     kp_device_sensors(o.d, &s);
-    assert_true(isnan(s.power_w) && isnan(s.temp_c) && s.throttle == 0);
+    assert_true(isnan(s.power_w) && isnan(s.temp_c) && s.throttle == -1);
     close_device(&o);
     STUB->pci_id = "0000:19:00.0";
     fail_next("nvmlInit_v2", 1, 9);

@@ -320,6 +320,60 @@ static void energy_is_power_times_time(void **state)
     session_end(&s);
 }
 
+static int note_throttle(void *user, const kopt_result *r, int64_t subject, int64_t run)
+{
+    int64_t *all = user; /* of a race, of the first measurement, of the others */
+    (void)subject;
+    (void)run;
+    all[r->race ? 0 : r->id == 1 ? 1 : 2] = r->throttle;
+    return 1;
+}
+
+static void throttles_of(const char *path, int64_t all[3])
+{
+    kopt_store *st = NULL;
+    const kopt_result_filter f = {.outcome = -1};
+    all[0] = all[1] = all[2] = -2;
+    assert_int_equal(kopt_store_open(path, 0, &st, NULL), KOPT_OK);
+    assert_int_equal(kopt_store_results(st, &f, note_throttle, all, NULL), KOPT_OK);
+    kopt_store_close(st);
+}
+
+/* Sensors are read once a second at most, and of each racer. */
+static void what_holds_the_clocks_down_is_stored(void **state)
+{
+    (void)state;
+    struct session s;
+    int64_t got[3];
+    static const struct {
+        const char *says;
+        int64_t want;
+    } cases[] = {
+        {"0", 0},
+        {"5", KOPT_THROTTLE_POWER_CAP}, /* 1: it was idle */
+        {"96", KOPT_THROTTLE_SW_THERMAL | KOPT_THROTTLE_HW_THERMAL},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        (void)remove("throttle.db");
+        assert_int_equal(setenv("KOPT_FAKE_THROTTLE", cases[i].says, 1), 0);
+        run(&s, HEAD "#pragma kopt param A {0,1,2,3}\n" TAIL, "throttle.db");
+        assert_int_equal(unsetenv("KOPT_FAKE_THROTTLE"), 0);
+        assert_int_equal(s.report.best.throttle, cases[i].want);
+        session_end(&s);
+        throttles_of("throttle.db", got);
+        assert_int_equal(got[0], cases[i].want);
+        assert_int_equal(got[1], cases[i].want);
+        assert_int_equal(got[2], -1);
+    }
+    (void)remove("throttle.db");
+    assert_int_equal(setenv("KOPT_FAKE_FAIL", "sensors", 1), 0);
+    run(&s, HEAD "#pragma kopt param A {0,1,2,3}\n" TAIL, "throttle.db");
+    assert_int_equal(unsetenv("KOPT_FAKE_FAIL"), 0);
+    session_end(&s);
+    throttles_of("throttle.db", got);
+    assert_true(got[0] == -1 && got[1] == -1);
+}
+
 static void what_ends_the_readings_of_energy_does_not_end_the_race(void **state)
 {
     (void)state;
@@ -371,6 +425,7 @@ int main(void)
         cmocka_unit_test(those_that_are_as_fast_are_named),
         cmocka_unit_test(what_was_measured_after_a_race_has_to_race_again),
         cmocka_unit_test(energy_is_power_times_time),
+        cmocka_unit_test(what_holds_the_clocks_down_is_stored),
         cmocka_unit_test(what_ends_the_readings_of_energy_does_not_end_the_race),
         cmocka_unit_test(a_race_that_fails_leaves_no_rows),
     };

@@ -70,5 +70,5 @@ void kp_nvml_read(const struct kp_nvml *n, struct kp_sensors *out)
         out->mem_mhz = v;
     if (n->nvmlDeviceGetClocksReasons &&
         n->nvmlDeviceGetClocksReasons(n->device, &wide) == NVML_SUCCESS)
-        out->throttle = wide;
+        out->throttle = (int64_t)(wide & INT64_MAX);
 }

@@ -252,7 +252,8 @@ int fk_read_sensors(struct fk_device *d, struct fk_sensors *out)
                                .energy_j = d->energy_j,
                                .temp_c = 50,
                                .core_mhz = 1000,
-                               .memory_mhz = 2000};
+                               .memory_mhz = 2000,
+                               .throttle = (uint64_t)env_number("KOPT_FAKE_THROTTLE", 0)};
     return usable(d, "sensors");
 }
 

@@ -527,7 +527,7 @@ static void fake_sensors(struct kp_device *base, struct kp_sensors *out)
                                .temp_c = s.temp_c,
                                .sm_mhz = s.core_mhz,
                                .mem_mhz = s.memory_mhz,
-                               .throttle = s.throttle};
+                               .throttle = (int64_t)(s.throttle & INT64_MAX)};
 }
 
 const struct kp_runtime_ops *kp_fake_ops(void)

@@ -53,6 +53,7 @@ static kopt_status energy_of(struct load *x, struct kp_sensed *out, kopt_error *
     struct meter from = {0};
     int64_t begun = m.wall_ns;
     kp_sense_read(x->r, &now);
+    kp_sense_throttle(&now, out);
     double seen = now.energy_j;
     bool counted = isfinite(seen) && kp_time_sane(x->est_ns);
     for (int steps = 0; counted && steps < 2 && m.wall_ns - begun < repeat_wall_ns;) {
@@ -62,6 +63,7 @@ static kopt_status energy_of(struct load *x, struct kp_sensed *out, kopt_error *
         if (steps == 1 && m.busy_ns - from.busy_ns < span_ns)
             continue;
         kp_sense_read(x->r, &now);
+        kp_sense_throttle(&now, out);
         counted = isfinite(now.energy_j);
         bool fresh = steps == 1 && seen == from.joules; /* the first reading after the span */
         bool stepped = now.energy_j > seen && !fresh;

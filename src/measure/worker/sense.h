@@ -23,11 +23,14 @@ struct kp_sensed {   /* NaN = not known */
     double energy_j; /* of one launch */
     double sm_mhz;
     double temp_c;
+    int64_t throttle; /* of all readings, but that it was idle; -1 = not known */
 };
 
 extern const struct kp_sensed kp_sensed_nothing;
 
 void kp_sense_read(struct kp_runner *r, struct kp_sensors *out);
+/* Add what a reading says of throttling. */
+void kp_sense_throttle(const struct kp_sensors *now, struct kp_sensed *out);
 
 /* Before launches that are expected to take `expected_ns`; reads nothing when the last time was
  * less than a second ago. */
@@ -38,7 +41,7 @@ void kp_sense_begin(struct kp_runner *r, struct kp_sense *s, double expected_ns)
 void kp_sense_end(struct kp_runner *r, const struct kp_sense *s, double busy_ns, unsigned n,
                   struct kp_sensed *out);
 
-/* Members power_w, energy_j, sm_mhz, temp_c. */
+/* Members power_w, energy_j, sm_mhz, temp_c, throttle. */
 bool kp_sensed_put(struct kp_json *j, const struct kp_sensed *s);
 
 #endif
