@@ -10,29 +10,46 @@
 /* --- the reference --------------------------------------------------------------------------
  */
 
-enum { COLUMNS = 32 }; /* of C at a time, whose sums stay in registers */
-
-/* One row of C, `w` columns from `b`'s first on; `a` has its elements `step` apart. */
-struct row {
-    const float *a;
-    size_t step;
-    const float *b;
-    size_t ldb;
-    bool tb;
-    size_t k;
+/* What gemm gets. */
+struct product {
+    bool ta, tb;
+    size_t m, n, k;
+    float alpha, beta;
+    const float *a, *b;
+    size_t lda, ldb;
+    float *c;
+    size_t ldc;
 };
 
-static void sum_row(const struct row *r, size_t w, float *sum)
+enum { COLUMNS = 32 }; /* of C at a time, whose sums stay in registers */
+
+/* Row i of C from column j on, `w` of them. */
+static void sum_row(const struct product *p, size_t i, size_t j, size_t w, float *sum)
 {
     memset(sum, 0, COLUMNS * sizeof(*sum));
-    for (size_t p = 0; p < r->k; p++) {
-        float s = r->a[p * r->step];
-        if (r->tb) {
-            for (size_t j = 0; j < w; j++)
-                sum[j] += s * r->b[j * r->ldb + p];
+    for (size_t q = 0; q < p->k; q++) {
+        float s = p->a[p->ta ? q * p->lda + i : i * p->lda + q];
+        if (p->tb) {
+            for (size_t x = 0; x < w; x++)
+                sum[x] += s * p->b[(j + x) * p->ldb + q];
         } else {
-            for (size_t j = 0; j < w; j++)
-                sum[j] += s * r->b[p * r->ldb + j];
+            for (size_t x = 0; x < w; x++)
+                sum[x] += s * p->b[q * p->ldb + j + x];
+        }
+    }
+}
+
+static void multiply_plain(const struct product *p)
+{
+    float sum[COLUMNS];
+    for (size_t i = 0; i < p->m; i++) {
+        for (size_t j = 0; j < p->n; j += COLUMNS) {
+            size_t w = p->n - j < COLUMNS ? p->n - j : COLUMNS;
+            float *out = p->c + i * p->ldc + j;
+            sum_row(p, i, j, w, sum);
+            for (size_t x = 0; x < w; x++)
+                out[x] =
+                    p->beta == 0 ? p->alpha * sum[x] : p->alpha * sum[x] + p->beta * out[x];
         }
     }
 }
@@ -42,22 +59,9 @@ static void reference_gemm(bool ta, bool tb, size_t m, size_t n, size_t k, float
                            const float *a, size_t lda, const float *b, size_t ldb, float beta,
                            float *c, size_t ldc)
 {
-    float sum[COLUMNS];
-    for (size_t i = 0; i < m; i++) {
-        for (size_t j0 = 0; j0 < n; j0 += COLUMNS) {
-            size_t w = n - j0 < COLUMNS ? n - j0 : COLUMNS;
-            float *out = c + i * ldc + j0;
-            const struct row r = {.a = k == 0 ? a : a + (ta ? i : i * lda),
-                                  .step = ta ? lda : 1,
-                                  .b = k == 0 ? b : b + (tb ? j0 * ldb : j0),
-                                  .ldb = ldb,
-                                  .tb = tb,
-                                  .k = k};
-            sum_row(&r, w, sum);
-            for (size_t j = 0; j < w; j++)
-                out[j] = beta == 0 ? alpha * sum[j] : alpha * sum[j] + beta * out[j];
-        }
-    }
+    struct product p = {ta, tb, m, n, k, alpha, beta, a, b, lda, ldb, NULL, ldc};
+    p.c = c;
+    multiply_plain(&p);
 }
 
 static const struct kp_blas reference = {.name = "reference", .gemm = reference_gemm};
@@ -89,40 +93,48 @@ static struct {
 } library;
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 
-static bool fits(size_t n)
+static int transposed(bool t)
 {
-    return n <= INT_MAX;
+    return t ? TRANS : NO_TRANS;
 }
 
 /* A row or a column goes to gemv: where OpenBLAS has no kernels for small matrices (all but
  * those with AVX-512, in 0.3.21) its gemm copies the whole matrix first, and takes several
  * times as long. */
+static void multiply_vector(const struct product *p)
+{
+    const bool row = p->m == 1;
+    const size_t n = row ? p->n : p->m;
+    const size_t step = row ? 1 : p->ldc;
+    if (p->beta == 0) { /* some versions multiply what is there, NaN included */
+        for (size_t i = 0; i < n; i++)
+            p->c[i * step] = 0;
+    }
+    if (row)
+        library.gemv(ROW_MAJOR, transposed(!p->tb), (int)(p->tb ? p->n : p->k),
+                     (int)(p->tb ? p->k : p->n), p->alpha, p->b, (int)p->ldb, p->a,
+                     p->ta ? (int)p->lda : 1, p->beta, p->c, 1);
+    else
+        library.gemv(ROW_MAJOR, transposed(p->ta), (int)(p->ta ? p->k : p->m),
+                     (int)(p->ta ? p->m : p->k), p->alpha, p->a, (int)p->lda, p->b,
+                     p->tb ? 1 : (int)p->ldb, p->beta, p->c, (int)p->ldc);
+}
+
 /* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 static void fast_gemm(bool ta, bool tb, size_t m, size_t n, size_t k, float alpha,
                       const float *a, size_t lda, const float *b, size_t ldb, float beta,
                       float *c, size_t ldc)
 {
+    const struct product p = {ta, tb, m, n, k, alpha, beta, a, b, lda, ldb, c, ldc};
     if (m == 0 || n == 0)
         return;
-    if (k == 0 || !fits(m) || !fits(n) || !fits(k) || !fits(lda) || !fits(ldb) || !fits(ldc)) {
-        reference_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-        return;
-    }
-    if (m > 1 && n > 1) {
-        library.gemm(ROW_MAJOR, ta ? TRANS : NO_TRANS, tb ? TRANS : NO_TRANS, (int)m, (int)n,
-                     (int)k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-        return;
-    }
-    if (beta == 0) { /* some versions multiply what is there, NaN included */
-        for (size_t i = 0; i < m * n; i++)
-            c[m == 1 ? i : i * ldc] = 0;
-    }
-    if (m == 1)
-        library.gemv(ROW_MAJOR, tb ? NO_TRANS : TRANS, (int)(tb ? n : k), (int)(tb ? k : n),
-                     alpha, b, (int)ldb, a, ta ? (int)lda : 1, beta, c, 1);
+    if (k == 0 || (m | n | k | lda | ldb | ldc) > INT_MAX)
+        multiply_plain(&p);
+    else if (m == 1 || n == 1)
+        multiply_vector(&p);
     else
-        library.gemv(ROW_MAJOR, ta ? TRANS : NO_TRANS, (int)(ta ? k : m), (int)(ta ? m : k),
-                     alpha, a, (int)lda, b, tb ? 1 : (int)ldb, beta, c, (int)ldc);
+        library.gemm(ROW_MAJOR, transposed(ta), transposed(tb), (int)m, (int)n, (int)k, alpha,
+                     a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
 static const struct kp_blas openblas = {.name = "openblas", .gemm = fast_gemm};
@@ -143,7 +155,10 @@ static bool check_product(bool ta, bool tb, size_t m, size_t n, size_t k)
     }
     fast_gemm(ta, tb, m, n, k, 2, a, SIDE, b, SIDE, 1, got, SIDE);
     reference_gemm(ta, tb, m, n, k, 2, a, SIDE, b, SIDE, 1, want, SIDE);
-    return memcmp(got, want, sizeof(got)) == 0;
+    bool same = true;
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i++)
+        same = same && got[i] == want[i];
+    return same;
 }
 
 /* OpenBLAS chooses its kernels by the processor, and there have been releases whose kernels

@@ -23,8 +23,8 @@ struct kp_blas {
 /* Three loops; sums in float, in the order of k. */
 const struct kp_blas *kp_blas_reference(void);
 /* OpenBLAS, opened at run time by the first call (libopenblas.so.0, or what the environment's
- * KOPT_BLAS_LIBRARY names), which keeps the process's OpenBLAS to one thread; the reference where
- * there is none. Any thread. */
+ * KOPT_BLAS_LIBRARY names), which keeps the process's OpenBLAS to one thread; the reference
+ * where there is none. Any thread. */
 const struct kp_blas *kp_blas_fast(void);
 
 #endif

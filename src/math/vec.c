@@ -179,7 +179,7 @@ KP_ALWAYS_INLINE void dot_any(size_t n, const float *x, const float *y, float *o
     f32x16 odd = {0};
     f32x16 p;
     size_t i = 0;
-    for (; n - i >= 2 * BLOCK; i += 2 * BLOCK) {
+    for (; n - i >= (size_t)2 * BLOCK; i += (size_t)2 * BLOCK) {
         multiply(x + i, y + i, &p);
         even += p;
         multiply(x + i + BLOCK, y + i + BLOCK, &p);

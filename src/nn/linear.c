@@ -64,6 +64,7 @@ size_t kp_conv_work(const struct kp_conv *c)
     return 0;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): another way would write to `work` */
 void kp_conv_forward(const struct kp_blas *blas, const struct kp_conv *c, const float *x,
                      float *y, float *work)
 {
@@ -93,3 +94,4 @@ void kp_conv_backward(const struct kp_blas *blas, const struct kp_conv *c, const
                        c->K * c->I, 1, dx + p.x, c->I);
     }
 }
+/* NOLINTEND(readability-non-const-parameter) */

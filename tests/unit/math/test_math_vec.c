@@ -92,6 +92,10 @@ static void the_ends_are_what_they_should_be(void **state)
                 assert_true(fabsf(x[i] - want[k][i]) < 2e-38F || x[i] == want[k][i]);
         }
         f[k](NULL, 0);
+        uint32_t odd[] = {0x7fc001ff, 0xffc001ff, 0x7f8001ff}; /* NaN with bits of its own */
+        memcpy(x, odd, sizeof(odd));
+        f[k](x, 3);
+        assert_true(isnan(x[0]) && isnan(x[1]) && isnan(x[2]));
     }
     /* just inside and just outside of exp's range */
     float edge[] = {-0x1.5d589ep+6F, -0x1.5d58a0p+6F, 0x1.62e42ep+6F, 0x1.62e430p+6F};

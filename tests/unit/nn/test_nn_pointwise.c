@@ -123,24 +123,27 @@ static void fill_and_drop(uint64_t key, float p, size_t n)
 }
 
 /* Binomial: the standard deviation of a share is below sqrt(1/4 / 100000) = 0.0016; five of
- * them. */
+ * them. Elements at any distance go together in share^2 of all cases, if independent. */
 static void dropout_takes_its_share(void **state)
 {
     (void)state;
     static const float shares[] = {0.1F, 0.25F, 0.5F, 0.9F};
     for (size_t s = 0; s < 4; s++) {
         fill_and_drop(77 + s, shares[s], DROPPED);
+        double p = (double)shares[s];
         size_t zeros = 0;
-        size_t pairs = 0; /* neighbours that go together: share^2 of all, if independent */
         for (size_t i = 0; i < DROPPED; i++) {
             bool gone = dropped[i] == 0;
             assert_true(gone || fabsf(dropped[i] - 1 / (1 - shares[s])) < 1e-5F);
             zeros += gone;
-            pairs += gone && i > 0 && dropped[i - 1] == 0;
         }
-        double p = (double)shares[s];
         assert_true(fabs((double)zeros / DROPPED - p) < 0.008);
-        assert_true(fabs((double)pairs / DROPPED - p * p) < 0.008);
+        for (size_t distance = 1; distance < 40; distance++) {
+            size_t pairs = 0;
+            for (size_t i = distance; i < DROPPED; i++)
+                pairs += dropped[i] == 0 && dropped[i - distance] == 0;
+            assert_true(fabs((double)pairs / (double)(DROPPED - distance) - p * p) < 0.008);
+        }
     }
     /* different keys: both drop an element in share^2 of all cases */
     static float first[DROPPED];
@@ -150,6 +153,13 @@ static void dropout_takes_its_share(void **state)
     size_t both = 0;
     for (size_t i = 0; i < DROPPED; i++)
         both += first[i] == 0 && dropped[i] == 0;
+    assert_true(fabs((double)both / DROPPED - 0.25) < 0.008);
+    /* nor do keys that a counter made, with the generator's own step, give the same at a shift
+     */
+    fill_and_drop(1 + 0x9e3779b97f4a7c15U, 0.5F, DROPPED);
+    both = 0;
+    for (size_t i = 1; i < DROPPED; i++)
+        both += first[i] == 0 && dropped[i - 1] == 0;
     assert_true(fabs((double)both / DROPPED - 0.25) < 0.008);
 }
 
