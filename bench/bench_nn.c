@@ -22,13 +22,13 @@
 #include "nn/layers.h"
 #include "nn/passes.h"
 #include "nn/rnn.h"
-#include "os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { ROUNDS = 15, ARRAYS_MAX = 32, ROUND_NS = 20000000 };
+enum { ARRAYS_MAX = 32, ROUNDS_MIN = 20, ROUND_NS = 1000000, TOTAL_NS = 400000000 };
 
 struct bench {
     const struct kp_blas *blas;
@@ -58,21 +58,29 @@ static void free_arrays(struct bench *b)
     b->n_arrays = 0;
 }
 
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* Seconds of one call. */
 static double seconds(void (*call)(void *), void *ctx)
 {
     double best = 0;
+    int64_t begin = cpu_ns();
     size_t calls = 1;
-    for (int round = -1; round < ROUNDS; round++) {
-        int64_t start = kp_clock_ns();
-        size_t n = 0;
-        for (; round < 0 ? kp_clock_ns() - start < ROUND_NS : n < calls; n++)
+    for (int round = 0; round < ROUNDS_MIN || cpu_ns() - begin < TOTAL_NS; round++) {
+        int64_t start = cpu_ns();
+        for (size_t i = 0; i < calls; i++)
             call(ctx);
-        double each = (double)(kp_clock_ns() - start) * 1e-9 / (double)n;
-        if (round <= 0 || each < best)
+        int64_t took = cpu_ns() - start;
+        double each = (double)took * 1e-9 / (double)calls;
+        if (round == 0 || each < best)
             best = each;
-        if (round < 0)
-            calls = n;
+        if (took < ROUND_NS)
+            calls *= 2;
     }
     return best;
 }

@@ -113,16 +113,30 @@ LANES_FN lanes lanes_div(lanes a, lanes b)
 #endif
 }
 
+#if defined(__SSE2__)
+LANES_FN float lanes_sum_4(__m128 x)
+{
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+#endif
+
 /* The sum of all lanes: halves are added to halves. */
 LANES_FN float lanes_sum(lanes x)
 {
-    float s[LANES];
-    memcpy(s, &x, sizeof(s));
-    for (size_t w = LANES / 2; w; w /= 2) {
-        for (size_t i = 0; i < w; i++)
-            s[i] += s[i + w];
-    }
-    return s[0];
+#if defined(__AVX512F__)
+    __m512 other = _mm512_shuffle_f32x4((__m512)x, (__m512)x, 0x4e);
+    __m256 half = _mm512_castps512_ps256(_mm512_add_ps((__m512)x, other));
+    return lanes_sum_4(
+        _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+#elif defined(__AVX2__) && defined(__FMA__)
+    return lanes_sum_4(
+        _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1)));
+#elif defined(__SSE2__)
+    return lanes_sum_4((__m128)x);
+#else
+    return (x[0] + x[2]) + (x[1] + x[3]);
+#endif
 }
 
 /* tanh x = x P(x^2) / Q(x^2) with P and Q of degree 4 (relative error 1.1e-8 up to 8.4 in exact

@@ -2,82 +2,107 @@
 /* The loops of attention over one row of the batch; compiled once for each width. Layer: nn.
  *
  * Rows of the same b are B * H floats apart, often a power of two, where they share few of the
- * cache's lines: each pass goes over a row once, and keeps what it needs again in registers or
- * on the stack. */
+ * cache's lines. The passes with tanh go over each line of a row once, keep what they need
+ * again in registers or on the stack, and fetch lines ahead of their use. */
 #ifndef KP_NN_PASSES_ATTENTION_H
 #define KP_NN_PASSES_ATTENTION_H
 
 #include "math/lanes.h"
 #include "nn/passes.h"
 
+/* Loops over the registers of a block: they have to be gone before a compiler decides what
+ * stays in registers. */
+#if defined(__clang__)
+#    define UNROLL _Pragma("unroll")
+#else
+#    define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 LANES_FN size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
+/* Row j + 2 of n is fetched while row j is worked on. */
+LANES_FN void prefetch_row(const float *rows, size_t ld, size_t j, size_t n)
+{
+    __builtin_prefetch(rows + (n - j > 2 ? j + 2 : j) * ld);
+}
+
 /* --- q . k -----------------------------------------------------------------------------------
  */
 
+struct dots {
+    const struct kp_tile *t;
+    float *out;
+    size_t ldo;
+};
+
 /* A block of nq x ns products (constants of the caller) with its sums in registers. */
-LANES_FN void dots_block(const struct kp_tile *t, size_t i0, size_t j0, size_t nq, size_t ns,
-                         float *out, size_t ldo)
+LANES_FN void dots_block(const struct dots *d, size_t i0, size_t j0, size_t nq, size_t ns)
 {
+    const struct kp_tile *t = d->t;
     lanes sum[2][4] = {{{0}}};
     const float *q = t->q + i0 * t->ldq;
     const float *k = t->k + j0 * t->ldk;
     for (size_t h = 0; h < t->H; h += LANES) {
         size_t n = t->H - h;
         lanes row[2];
+        UNROLL
         for (size_t i = 0; i < nq; i++)
             row[i] = lanes_load(q + i * t->ldq + h, n);
+        UNROLL
         for (size_t j = 0; j < ns; j++) {
             lanes key = lanes_load(k + j * t->ldk + h, n);
+            UNROLL
             for (size_t i = 0; i < nq; i++)
                 sum[i][j] = lanes_mad(row[i], key, sum[i][j]);
         }
     }
+    UNROLL
     for (size_t i = 0; i < nq; i++) {
+        UNROLL
         for (size_t j = 0; j < ns; j++)
-            out[(i0 + i) * ldo + j0 + j] = lanes_sum(sum[i][j]);
+            d->out[(i0 + i) * d->ldo + j0 + j] = lanes_sum(sum[i][j]);
     }
 }
 
+/* All queries with ns keys from j on. */
+LANES_FN void dots_keys(const struct dots *d, size_t j, size_t ns)
+{
+    size_t i = 0;
+    for (; d->t->nq - i >= 2; i += 2)
+        dots_block(d, i, j, 2, ns);
+    if (i < d->t->nq)
+        dots_block(d, i, j, 1, ns);
+}
+
+/* NOLINTNEXTLINE(readability-non-const-parameter): out is written to, by way of d */
 static void dots(const struct kp_tile *t, float *out, size_t ldo)
 {
-    for (size_t j = 0; j < t->ns; j += 4) {
-        bool whole = t->ns - j >= 4;
-        for (size_t i = 0; i < t->nq; i += 2) {
-            if (whole && t->nq - i >= 2) {
-                dots_block(t, i, j, 2, 4, out, ldo);
-            } else if (whole) {
-                dots_block(t, i, j, 1, 4, out, ldo);
-            } else {
-                for (size_t a = i; a < least(i + 2, t->nq); a++) {
-                    for (size_t b = j; b < t->ns; b++)
-                        dots_block(t, a, b, 1, 1, out, ldo);
-                }
-            }
-        }
-    }
+    const struct dots d = {t, out, ldo};
+    size_t j = 0;
+    for (; t->ns - j >= 4; j += 4)
+        dots_keys(&d, j, 4);
+    for (; j < t->ns; j++)
+        dots_keys(&d, j, 1);
 }
 
 /* --- v . tanh(q + k) -------------------------------------------------------------------------
  */
 
-/* So many keys at a time that the sums stay in the first level of the cache. */
-enum { SUMS = 8 };
-
-/* sum[j][i] += v tanh(q[i] + k[j]) for the units h .. of ns keys from j0 on. */
-LANES_FN void additive_units(const struct kp_tile *t, const float *v, size_t j0, size_t ns,
-                             size_t h, lanes sum[SUMS][KP_TILE_Q])
+/* sum[j][i] += v tanh(q[i] + k[j]) for the units h .. */
+LANES_FN void additive_units(const struct kp_tile *t, const float *v, size_t h,
+                             lanes sum[KP_TILE_S][KP_TILE_Q])
 {
     size_t n = t->H - h;
     lanes weight = lanes_load(v + h, n);
     lanes q[KP_TILE_Q];
     for (size_t i = 0; i < t->nq; i++)
         q[i] = lanes_load(t->q + i * t->ldq + h, n);
-    for (size_t j = 0; j < ns; j++) {
-        lanes key = lanes_load(t->k + (j0 + j) * t->ldk + h, n);
+    for (size_t j = 0; j < t->ns; j++) {
+        prefetch_row(t->k + h, t->ldk, j, t->ns);
+        lanes key = lanes_load(t->k + j * t->ldk + h, n);
         for (size_t i = 0; i < t->nq; i++)
             sum[j][i] = lanes_mad(weight, lanes_tanh(q[i] + key), sum[j][i]);
     }
@@ -85,16 +110,13 @@ LANES_FN void additive_units(const struct kp_tile *t, const float *v, size_t j0,
 
 static void additive(const struct kp_tile *t, const float *v, float *out, size_t ldo)
 {
-    lanes sum[SUMS][KP_TILE_Q];
-    for (size_t j0 = 0; j0 < t->ns; j0 += SUMS) {
-        size_t ns = least(SUMS, t->ns - j0);
-        memset(sum, 0, ns * sizeof(sum[0]));
-        for (size_t h = 0; h < t->H; h += LANES)
-            additive_units(t, v, j0, ns, h, sum);
-        for (size_t j = 0; j < ns; j++) {
-            for (size_t i = 0; i < t->nq; i++)
-                out[i * ldo + j0 + j] = lanes_sum(sum[j][i]);
-        }
+    lanes sum[KP_TILE_S][KP_TILE_Q];
+    memset(sum, 0, t->ns * sizeof(sum[0]));
+    for (size_t h = 0; h < t->H; h += LANES)
+        additive_units(t, v, h, sum);
+    for (size_t j = 0; j < t->ns; j++) {
+        for (size_t i = 0; i < t->nq; i++)
+            out[i * ldo + j] = lanes_sum(sum[j][i]);
     }
 }
 
@@ -113,6 +135,8 @@ LANES_FN void additive_units_back(const struct kp_tile *t, const float *v, const
         dq[i] = lanes_of(0);
     }
     for (size_t j = 0; j < t->ns; j++) {
+        prefetch_row(t->k + h, t->ldk, j, t->ns);
+        prefetch_row(g->dk + h, t->ldk, j, t->ns);
         lanes key = lanes_load(t->k + j * t->ldk + h, n);
         lanes dkey = lanes_of(0);
         for (size_t i = 0; i < t->nq; i++) {
@@ -156,6 +180,7 @@ LANES_FN void mix_block(const struct kp_mix *m, size_t i0, size_t rows, size_t c
     const float *w = m->w + i0 * m->w_out;
     const float *x = m->x + c;
     float *y = m->y + i0 * m->ldy + c;
+    UNROLL
     for (size_t i = 0; i < rows; i++) {
         sum[i][0] = m->add ? lanes_load(y + i * m->ldy, n) : lanes_of(0);
         sum[i][1] = m->add && wide ? lanes_load(y + i * m->ldy + LANES, LANES) : lanes_of(0);
@@ -163,6 +188,7 @@ LANES_FN void mix_block(const struct kp_mix *m, size_t i0, size_t rows, size_t c
     for (size_t j = 0; j < m->n_in; j++) {
         lanes first = lanes_load(x + j * m->ldx, n);
         lanes second = wide ? lanes_load(x + j * m->ldx + LANES, LANES) : lanes_of(0);
+        UNROLL
         for (size_t i = 0; i < rows; i++) {
             lanes a = lanes_of(w[i * m->w_out + j * m->w_in]);
             sum[i][0] = lanes_mad(a, first, sum[i][0]);
@@ -170,6 +196,7 @@ LANES_FN void mix_block(const struct kp_mix *m, size_t i0, size_t rows, size_t c
                 sum[i][1] = lanes_mad(a, second, sum[i][1]);
         }
     }
+    UNROLL
     for (size_t i = 0; i < rows; i++) {
         lanes_store(y + i * m->ldy, n, sum[i][0]);
         if (wide)

@@ -6,20 +6,8 @@
 #include "math/lanes.h"
 #include "nn/passes.h"
 
-/* f(row pointers.., i, n) over the units i of a row: n is LANES, a constant in the first loop,
- * and less than that at the end of the row. */
-#define FOR_LANES(i, H, call)                \
-    do {                                     \
-        size_t i = 0;                        \
-        for (; (H)-i >= LANES; i += LANES) { \
-            const size_t n = LANES;          \
-            call;                            \
-        }                                    \
-        if (i < (H)) {                       \
-            const size_t n = (H)-i;          \
-            call;                            \
-        }                                    \
-    } while (0)
+/* The functions named ..unit.. compute n <= LANES units of one row from unit i on. n is LANES,
+ * a constant, but at the end of a row. */
 
 LANES_FN lanes load_or_zero(const float *p, size_t i, size_t n)
 {
@@ -41,34 +29,44 @@ LANES_FN lanes minus_product(lanes a, lanes b, lanes c)
 /* --- LSTM ------------------------------------------------------------------------------------
  */
 
-LANES_FN void lstm_unit(float *pre, size_t H, const float *before, float *c, float *h, size_t i,
-                        size_t n)
+struct lstm_rows {
+    float *pre;
+    const float *before;
+    float *c;
+    float *h;
+};
+
+LANES_FN void lstm_unit(const struct lstm_rows *r, size_t H, size_t i, size_t n)
 {
-    lanes in = lanes_sigmoid(lanes_load(pre + i, n));
-    lanes forget = lanes_sigmoid(lanes_load(pre + H + i, n));
-    lanes cell = lanes_tanh(lanes_load(pre + 2 * H + i, n));
-    lanes out = lanes_sigmoid(lanes_load(pre + 3 * H + i, n));
-    lanes now = lanes_mad(forget, load_or_zero(before, i, n), in * cell);
-    lanes_store(pre + i, n, in);
-    lanes_store(pre + H + i, n, forget);
-    lanes_store(pre + 2 * H + i, n, cell);
-    lanes_store(pre + 3 * H + i, n, out);
-    lanes_store(c + i, n, now);
-    lanes_store(h + i, n, out * lanes_tanh(now));
+    lanes in = lanes_sigmoid(lanes_load(r->pre + i, n));
+    lanes forget = lanes_sigmoid(lanes_load(r->pre + H + i, n));
+    lanes cell = lanes_tanh(lanes_load(r->pre + 2 * H + i, n));
+    lanes out = lanes_sigmoid(lanes_load(r->pre + 3 * H + i, n));
+    lanes now = lanes_mad(forget, load_or_zero(r->before, i, n), in * cell);
+    lanes_store(r->pre + i, n, in);
+    lanes_store(r->pre + H + i, n, forget);
+    lanes_store(r->pre + 2 * H + i, n, cell);
+    lanes_store(r->pre + 3 * H + i, n, out);
+    lanes_store(r->c + i, n, now);
+    lanes_store(r->h + i, n, out * lanes_tanh(now));
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): both are written to, by way of r */
 static void lstm_forward(const struct kp_cell_step *s, float *c, float *h)
 {
     size_t H = s->H;
     for (size_t b = 0; b < s->B; b++) {
-        float *pre = s->pre + b * 4 * H;
-        const float *before = s->before ? s->before + b * H : NULL;
-        FOR_LANES(i, H, lstm_unit(pre, H, before, c + b * H, h + b * H, i, n));
+        struct lstm_rows r = {s->pre + b * 4 * H, s->before ? s->before + b * H : NULL,
+                              c + b * H, h + b * H};
+        size_t i = 0;
+        for (; H - i >= LANES; i += LANES)
+            lstm_unit(&r, H, i, LANES);
+        if (i < H)
+            lstm_unit(&r, H, i, H - i);
     }
 }
 
-/* Rows of one b. */
-struct lstm_rows {
+struct lstm_rows_back {
     float *pre;
     const float *before;
     const float *c;
@@ -77,7 +75,7 @@ struct lstm_rows {
     float *dc;
 };
 
-LANES_FN void lstm_unit_back(const struct lstm_rows *r, size_t H, size_t i, size_t n)
+LANES_FN void lstm_unit_back(const struct lstm_rows_back *r, size_t H, size_t i, size_t n)
 {
     lanes in = lanes_load(r->pre + i, n);
     lanes forget = lanes_load(r->pre + H + i, n);
@@ -101,17 +99,20 @@ static void lstm_backward(const struct kp_cell_step *s, const float *c,
 {
     size_t H = s->H;
     for (size_t b = 0; b < s->B; b++) {
-        struct lstm_rows r = {s->pre + b * 4 * H, s->before ? s->before + b * H : NULL,
-                              c + b * H,          g->dh + b * H,
-                              g->dh_rec + b * H,  g->other + b * H};
-        FOR_LANES(i, H, lstm_unit_back(&r, H, i, n));
+        struct lstm_rows_back r = {s->pre + b * 4 * H, s->before ? s->before + b * H : NULL,
+                                   c + b * H,          g->dh + b * H,
+                                   g->dh_rec + b * H,  g->other + b * H};
+        size_t i = 0;
+        for (; H - i >= LANES; i += LANES)
+            lstm_unit_back(&r, H, i, LANES);
+        if (i < H)
+            lstm_unit_back(&r, H, i, H - i);
     }
 }
 
 /* --- GRU -------------------------------------------------------------------------------------
  */
 
-/* Rows of one b. */
 struct gru_rows {
     float *pre;
     const float *before;
@@ -134,13 +135,18 @@ LANES_FN void gru_unit(const struct gru_rows *r, size_t H, size_t i, size_t n)
     lanes_store(r->h + i, n, lanes_mad(keep, before - now, now));
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): both are written to, by way of r */
 static void gru_forward(const struct kp_cell_step *s, const float *b_n, float *hn, float *h)
 {
     size_t H = s->H;
     for (size_t b = 0; b < s->B; b++) {
         struct gru_rows r = {s->pre + b * 3 * H, s->before ? s->before + b * H : NULL, b_n,
                              hn + b * H, h + b * H};
-        FOR_LANES(i, H, gru_unit(&r, H, i, n));
+        size_t i = 0;
+        for (; H - i >= LANES; i += LANES)
+            gru_unit(&r, H, i, LANES);
+        if (i < H)
+            gru_unit(&r, H, i, H - i);
     }
 }
 
@@ -184,7 +190,11 @@ static void gru_backward(const struct kp_cell_step *s, const float *hn,
                                   g->dh_rec + b * H,
                                   g->other + b * H,
                                   g->db_n};
-        FOR_LANES(i, H, gru_unit_back(&r, H, i, n));
+        size_t i = 0;
+        for (; H - i >= LANES; i += LANES)
+            gru_unit_back(&r, H, i, LANES);
+        if (i < H)
+            gru_unit_back(&r, H, i, H - i);
     }
 }
 

@@ -70,66 +70,99 @@ static void copy_or_zero(float *to, const float *from, size_t n)
         memset(to, 0, n * sizeof(*to));
 }
 
-/* dw[n_out][H] += sum over steps and rows of da' h[before]; da [T][B] rows of lda floats. */
-static void add_weight_grad(const struct kp_blas *blas, const struct kp_rnn *r, const float *da,
-                            size_t lda, size_t n_out, const float *h, const float *h0,
-                            float *dw)
+struct back {
+    const struct kp_blas *blas;
+    const struct kp_rnn *r;
+    const struct kp_rnn_state *s;
+    const struct kp_rnn_grad *g;
+    float *pre;
+    const float *h;
+    const float *c;
+    float *dh_rec;
+    float *other; /* LSTM: dc; GRU: the gradient of h W_hn', all steps */
+};
+
+/* Step n: pre from gates to gradient, dh_rec and other from one side of the step to the other.
+ */
+static void step_back(const struct back *k, size_t n)
 {
+    const struct kp_passes *passes = kp_passes_best();
+    const struct kp_rnn *r = k->r;
+    size_t H = r->H;
+    size_t at = step_at(r, n) * r->B * H;
+    size_t G = kp_rnn_gates(r->cell, H);
+    float *pre = k->pre + step_at(r, n) * r->B * G;
+    bool wanted = n > 0 || k->g->dh0;
+    if (r->cell == KP_CELL_LSTM) {
+        struct kp_cell_step step = {r->B, H, pre, state_before(r, n, k->c, k->s->c0)};
+        struct kp_cell_grad grad = {k->g->dh + at, k->dh_rec, k->other, NULL};
+        passes->lstm_backward(&step, k->c + at, &grad);
+        if (wanted)
+            k->blas->gemm(false, false, r->B, H, G, 1, pre, G, r->w_h, H, 0, k->dh_rec, H);
+        return;
+    }
+    struct kp_cell_step step = {r->B, H, pre, state_before(r, n, k->h, k->s->h0)};
+    struct kp_cell_grad grad = {k->g->dh + at, k->dh_rec, k->other + at, k->g->db_n};
+    passes->gru_backward(&step, k->c + at, &grad);
+    if (wanted) {
+        k->blas->gemm(false, false, r->B, H, 2 * H, 1, pre, G, r->w_h, H, 1, k->dh_rec, H);
+        k->blas->gemm(false, false, r->B, H, H, 1, k->other + at, H, r->w_h + 2 * H * H, H, 1,
+                      k->dh_rec, H);
+    }
+}
+
+/* Rows gate .. gate + n_out of dw_h += sum over steps and rows of da' h[before]; da: [T][B]
+ * rows of lda floats. */
+static void add_weight_grad(const struct back *k, const float *da, size_t lda, size_t gate,
+                            size_t n_out)
+{
+    const struct kp_rnn *r = k->r;
     size_t B = r->B;
     size_t H = r->H;
+    float *dw = k->g->dw_h + gate * H;
     if (r->T == 0)
         return;
-    size_t first = step_at(r, 0);
-    if (h0)
-        blas->gemm(true, false, n_out, H, B, 1, da + first * B * lda, lda, h0, H, 1, dw, H);
+    if (k->s->h0)
+        k->blas->gemm(true, false, n_out, H, B, 1, da + step_at(r, 0) * B * lda, lda, k->s->h0,
+                      H, 1, dw, H);
     /* Steps 1 .. T-1 with the outputs 0 .. T-2, and the other way round with reverse. */
     size_t rows = (r->T - 1) * B;
     const float *da_from = r->reverse ? da : da + B * lda;
-    const float *h_from = r->reverse ? h + B * H : h;
+    const float *h_from = r->reverse ? k->h + B * H : k->h;
     if (rows)
-        blas->gemm(true, false, n_out, H, rows, 1, da_from, lda, h_from, H, 1, dw, H);
+        k->blas->gemm(true, false, n_out, H, rows, 1, da_from, lda, h_from, H, 1, dw, H);
 }
 
+/* NOLINTBEGIN(readability-function-size,readability-non-const-parameter): the parameters of
+ * the contract; work is written to, by way of k */
 void kp_rnn_backward(const struct kp_blas *blas, const struct kp_rnn *r,
                      const struct kp_rnn_state *s, float *pre, const float *h, const float *c,
                      const struct kp_rnn_grad *g, float *work)
+/* NOLINTEND(readability-function-size,readability-non-const-parameter) */
 {
-    const struct kp_passes *passes = kp_passes_best();
-    size_t B = r->B;
     size_t H = r->H;
+    size_t n_row = r->B * H;
     size_t G = kp_rnn_gates(r->cell, H);
     bool lstm = r->cell == KP_CELL_LSTM;
-    size_t summed = lstm ? G : 2 * H;
-    float *dh_rec = work;
-    float *other = work + B * H;
-    copy_or_zero(dh_rec, g->dh_end, B * H);
+    const struct back k = {.blas = blas,
+                           .r = r,
+                           .s = s,
+                           .g = g,
+                           .pre = pre,
+                           .h = h,
+                           .c = c,
+                           .dh_rec = work,
+                           .other = work + n_row};
+    copy_or_zero(k.dh_rec, g->dh_end, n_row);
     if (lstm)
-        copy_or_zero(other, g->dc_end, B * H);
-    for (size_t n = r->T; n-- > 0;) {
-        size_t t = step_at(r, n);
-        float *pre_t = pre + t * B * G;
-        const float *dh_t = g->dh + t * B * H;
-        if (lstm) {
-            struct kp_cell_step step = {B, H, pre_t, state_before(r, n, c, s->c0)};
-            struct kp_cell_grad grad = {dh_t, dh_rec, other, NULL};
-            passes->lstm_backward(&step, c + t * B * H, &grad);
-        } else {
-            struct kp_cell_step step = {B, H, pre_t, state_before(r, n, h, s->h0)};
-            struct kp_cell_grad grad = {dh_t, dh_rec, other + t * B * H, g->db_n};
-            passes->gru_backward(&step, c + t * B * H, &grad);
-        }
-        if (n == 0 && !g->dh0)
-            break;
-        blas->gemm(false, false, B, H, summed, 1, pre_t, G, r->w_h, H, lstm ? 0 : 1, dh_rec, H);
-        if (!lstm)
-            blas->gemm(false, false, B, H, H, 1, other + t * B * H, H, r->w_h + summed * H, H,
-                       1, dh_rec, H);
-    }
+        copy_or_zero(k.other, g->dc_end, n_row);
+    for (size_t n = r->T; n-- > 0;)
+        step_back(&k, n);
     if (g->dh0)
-        memcpy(g->dh0, dh_rec, B * H * sizeof(*dh_rec));
+        memcpy(g->dh0, k.dh_rec, n_row * sizeof(*k.dh_rec));
     if (lstm && g->dc0)
-        memcpy(g->dc0, other, B * H * sizeof(*other));
-    add_weight_grad(blas, r, pre, G, summed, h, s->h0, g->dw_h);
+        memcpy(g->dc0, k.other, n_row * sizeof(*k.other));
+    add_weight_grad(&k, pre, G, 0, lstm ? G : 2 * H);
     if (!lstm)
-        add_weight_grad(blas, r, other, H, H, h, s->h0, g->dw_h + summed * H);
+        add_weight_grad(&k, k.other, H, 2 * H, H);
 }
