@@ -42,7 +42,8 @@ static double run(const char *source, const char *problem, const char *cache)
 static void another_problem_is_not_compiled(void **state)
 {
     (void)state;
-    /* The one that does not compile is tried each time; of the others' 120 ms nothing is left. */
+    /* The one that does not compile is tried each time; of the others' 120 ms nothing is left.
+     */
     assert_true(run(text, "N=64", "images/here") >= 0.16);
     assert_true(run(text, "N=128", "images/here") < 0.12);
     assert_true(run(text, "N=128", NULL) >= 0.16);
