@@ -5,7 +5,7 @@
 set -eu
 what=${1:-build}
 
-packages="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libsqlite3-dev libssl-dev libxxhash-dev opencl-c-headers"
+packages="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libsqlite3-dev libssl-dev libxxhash-dev opencl-c-headers zlib1g-dev"
 runtime="ocl-icd-libopencl1 pocl-opencl-icd binutils libopenblas0-pthread"
 tests="g++ libcmocka-dev python3 python3-jsonschema clang libclang-rt-14-dev git zsh groff-base"
 case $what in

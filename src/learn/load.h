@@ -32,6 +32,7 @@ struct kp_load_report {
     size_t read;        /* rows of that kernel */
     size_t left_out;    /* by `where` */
     size_t skipped;     /* could not be used */
+    size_t unlisted;    /* used, with a value that is not in the rules' lists */
     int64_t first_line; /* the first of those, and why */
     char reason[256];
     size_t n_raw;      /* fields of the data set that are not derived */

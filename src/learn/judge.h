@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* How good a predictor is. Layer: learn. */
+#ifndef KP_LEARN_JUDGE_H
+#define KP_LEARN_JUDGE_H
+
+#include "model/dataset.h"
+#include "model/model.h"
+
+enum { KP_JUDGE_AT = 4 };
+extern const size_t kp_judge_at[KP_JUDGE_AT];   /* exact match among the first 1, 5, 20, 50 */
+extern const size_t kp_judge_kept[KP_JUDGE_AT]; /* best speed after 0, 1, 5, 20 measurements */
+
+struct kp_judge_options {
+    size_t width; /* of the beam; 0 = 100 */
+    bool unconstrained;
+    const struct kp_limits *limits;
+    unsigned threads; /* 0 = all */
+};
+
+/* Shares are of the problems that were judged; NaN where nothing is known. */
+struct kp_judgement {
+    size_t n;            /* problems */
+    size_t n_answered;   /* for which anything was predicted */
+    double forced;       /* positions right, given the true ones before them */
+    double forced_nll;   /* nats for each position */
+    double free_running; /* positions of the first prediction right */
+    double exact[KP_JUDGE_AT];
+    double canonical[KP_JUDGE_AT]; /* the same for canonical forms; NaN without rules */
+    double valid;                  /* first predictions that satisfy the rules; NaN without */
+    /* Of the problems whose configurations have times: best time / time of the best among the
+     * first predictions. */
+    size_t n_timed;
+    double kept_mean[KP_JUDGE_AT];
+    double kept_p5[KP_JUDGE_AT];
+    double seconds; /* for each prediction, one thread */
+};
+
+/* Those problems of `d` for which roles[p] == role. A problem's truth is the row of its least
+ * time, else its only row. Errors: those of kp_model_predict() but KOPT_ENOTFOUND, which counts
+ * as no answer; KOPT_EINPUT (the data set's fields or targets are not the model's). */
+kopt_status kp_judge(const struct kp_model *m, const struct kp_dataset *d,
+                     const unsigned char *roles, unsigned char role,
+                     const struct kp_judge_options *o, struct kp_judgement *out,
+                     kopt_error *err);
+
+#endif

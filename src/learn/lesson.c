@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "learn/lesson.h"
+
+#include "base/alloc.h"
+#include "learn/problem.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- canonical forms ------------------------------------------------------------------------
+ */
+
+static bool index_of(const struct kp_target *t, struct kp_value v, uint32_t *out)
+{
+    for (uint32_t i = 0; i < t->n_values; i++) {
+        if (kp_value_same(t->values[i], v)) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A parameter whose canonical value is another one takes that, as long as the configuration
+ * stays valid and the target knows it. */
+static bool make_canonical(const struct kp_problem_rules *r, uint32_t *config)
+{
+    struct kp_value values[KP_PARAMS_MAX];
+    bool changed = false;
+    if (!kp_problem_rules_canonical(r, config, values))
+        return false;
+    for (size_t p = 0; p < kp_space_n_params(r->bound->space); p++) {
+        uint32_t *at = &config[r->map[p]];
+        uint32_t was = *at;
+        if (!index_of(&r->targets[r->map[p]], values[p], at) || *at == was)
+            continue;
+        if (kp_problem_rules_valid(r, config))
+            changed = true;
+        else
+            *at = was;
+    }
+    return changed;
+}
+
+static kopt_status canonical_rows(struct kp_lesson *l, const struct kp_lesson_options *o,
+                                  uint32_t *configs, kopt_error *err)
+{
+    const struct kp_dataset *d = l->data;
+    struct kp_problem_rules r = {0};
+    size_t bound_to = SIZE_MAX;
+    kopt_status st = KOPT_OK;
+    if (!o->rules || o->rules->n_canonicals == 0)
+        return KOPT_OK;
+    for (size_t i = 0; i < d->n_rows && st == KOPT_OK; i++) {
+        if (d->of[i] != bound_to) {
+            kp_problem_rules_deinit(&r);
+            bound_to = d->of[i];
+            st = kp_problem_rules_init(d, bound_to, o->rules, o->limits, d->targets,
+                                       d->n_targets, &r);
+        }
+        if (st == KOPT_OK && make_canonical(&r, configs + i * d->n_targets))
+            l->n_canonical++;
+    }
+    kp_problem_rules_deinit(&r);
+    return st == KOPT_OK ? st : kp_err(err, st, "the rules cannot be bound to the data");
+}
+
+/* --- examples -------------------------------------------------------------------------------
+ */
+
+/* How much of its problem's examples a row is, not yet adding up to 1. */
+static double worth(const struct kp_dataset *d, size_t row, double best, double near_best)
+{
+    double t = (double)d->times_ns[row];
+    if (!isfinite(best))
+        return isnan(t) ? 1 : 0;
+    double over = t / best - 1;
+    if (!(over <= near_best))
+        return 0;
+    return near_best > 0 ? exp(-over / (near_best / 3)) : 1;
+}
+
+static double best_time(const struct kp_dataset *d, size_t from, size_t to)
+{
+    double best = (double)INFINITY;
+    for (size_t r = from; r < to; r++)
+        best = fmin(best, (double)d->times_ns[r]); /* NaN gives way */
+    return best;
+}
+
+struct filling {
+    const struct kp_dataset *d;
+    const uint32_t *configs;
+    struct kp_examples *e;
+    float *shares;
+    uint32_t *first;
+    uint32_t *kept;
+    int32_t *tokens;
+    float *features;
+    size_t n_configs;
+};
+
+static bool fill_problem(struct filling *f, const struct kp_encoder *enc, size_t problem,
+                         size_t from, size_t to, double near_best)
+{
+    const struct kp_dataset *d = f->d;
+    size_t P = d->n_targets;
+    size_t before = f->n_configs;
+    double best = best_time(d, from, to);
+    double sum = 0;
+    for (size_t r = from; r < to; r++) {
+        double w = worth(d, r, best, near_best);
+        if (w <= 0)
+            continue;
+        memcpy(f->kept + f->n_configs * P, f->configs + r * P, P * sizeof(uint32_t));
+        f->shares[f->n_configs++] = (float)w;
+        sum += w;
+    }
+    if (f->n_configs == before)
+        return false;
+    for (size_t k = before; k < f->n_configs; k++)
+        f->shares[k] = (float)((double)f->shares[k] / sum);
+    size_t i = f->e->n++;
+    kp_encode(enc, d->problems + problem * d->n_fields,
+              f->tokens + i * kp_encoder_n_tokens(enc),
+              f->features + i * kp_encoder_n_features(enc));
+    f->first[f->e->n] = (uint32_t)f->n_configs;
+    return true;
+}
+
+static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
+                                 const uint32_t *configs, double near_best, kopt_error *err)
+{
+    const struct kp_dataset *d = l->data;
+    struct kp_examples *e = &l->examples[role];
+    size_t T = kp_encoder_n_tokens(l->encoder);
+    size_t n = l->count[role];
+    struct filling f = {.d = d, .configs = configs, .e = e};
+    int32_t *unknown = kp_calloc(T + 1, sizeof(*unknown));
+    f.shares = kp_calloc(d->n_rows + 1, sizeof(*f.shares));
+    f.first = kp_calloc(n + 1, sizeof(*f.first));
+    f.kept = kp_calloc(d->n_rows * d->n_targets + 1, sizeof(*f.kept));
+    f.tokens = kp_calloc(n * T + 1, sizeof(*f.tokens));
+    f.features = kp_calloc(n * kp_encoder_n_features(l->encoder) + 1, sizeof(*f.features));
+    *e = (struct kp_examples){0, f.tokens, f.features, f.first, f.kept, f.shares, unknown};
+    if (!f.shares || !f.first || !f.kept || !f.tokens || !f.features || !unknown)
+        return kp_err_nomem(err);
+    for (size_t t = 0; t < T; t++)
+        unknown[t] = kp_encoder_unknown(l->encoder, t);
+    for (size_t from = 0; from < d->n_rows;) {
+        size_t problem = d->of[from];
+        size_t to = from;
+        while (to < d->n_rows && d->of[to] == problem)
+            to++;
+        if (l->roles[problem] == role &&
+            !fill_problem(&f, l->encoder, problem, from, to, near_best))
+            l->n_without++;
+        from = to;
+    }
+    return KOPT_OK;
+}
+
+static void free_examples(struct kp_examples *e)
+{
+    kp_free((void *)(uintptr_t)e->tokens);
+    kp_free((void *)(uintptr_t)e->features);
+    kp_free((void *)(uintptr_t)e->first);
+    kp_free((void *)(uintptr_t)e->configs);
+    kp_free((void *)(uintptr_t)e->shares);
+    kp_free((void *)(uintptr_t)e->unknown);
+}
+
+void kp_lesson_free(struct kp_lesson *l)
+{
+    if (!l)
+        return;
+    free_examples(&l->examples[KP_ROLE_TRAIN]);
+    free_examples(&l->examples[KP_ROLE_VALID]);
+    kp_encoder_free(l->encoder);
+    kp_free(l->roles);
+    kp_free(l);
+}
+
+static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
+                        unsigned char *train, uint32_t *configs, kopt_error *err)
+{
+    const struct kp_dataset *d = l->data;
+    kopt_status st = kp_split(d, &o->split, l->roles, err);
+    if (st != KOPT_OK)
+        return st;
+    for (size_t p = 0; p < d->n_problems; p++) {
+        l->count[l->roles[p]]++;
+        train[p] = l->roles[p] == KP_ROLE_TRAIN;
+    }
+    for (size_t t = 0; t < d->n_targets; t++)
+        l->n_constant += d->targets[t].n_values == 1;
+    if (l->count[KP_ROLE_TRAIN] == 0 || l->count[KP_ROLE_VALID] == 0)
+        return kp_err(
+            err, KOPT_EINPUT,
+            "of %zu problems %zu are for training and %zu for validation: there must be "
+            "some of each",
+            d->n_problems, l->count[KP_ROLE_TRAIN], l->count[KP_ROLE_VALID]);
+    st = kp_encoder_new(d, train, &l->encoder, err);
+    memcpy(configs, d->configs, d->n_rows * d->n_targets * sizeof(*configs));
+    if (st == KOPT_OK)
+        st = canonical_rows(l, o, configs, err);
+    if (st == KOPT_OK)
+        st = make_examples(l, KP_ROLE_TRAIN, configs, o->near_best, err);
+    if (st == KOPT_OK)
+        st = make_examples(l, KP_ROLE_VALID, configs, o->near_best, err);
+    return st;
+}
+
+kopt_status kp_lesson_new(const struct kp_dataset *data, const struct kp_lesson_options *o,
+                          struct kp_lesson **out, kopt_error *err)
+{
+    struct kp_lesson *l = kp_calloc(1, sizeof(*l));
+    unsigned char *train = kp_calloc(data->n_problems + 1, 1);
+    uint32_t *configs = kp_calloc(data->n_rows * data->n_targets + 1, sizeof(*configs));
+    kopt_status st = KOPT_ENOMEM;
+    *out = NULL;
+    if (l) {
+        l->data = data;
+        l->roles = kp_calloc(data->n_problems + 1, 1);
+    }
+    if (l && l->roles && train && configs)
+        st = make(l, o, train, configs, err);
+    else
+        (void)kp_err_nomem(err);
+    kp_free(train);
+    kp_free(configs);
+    if (st != KOPT_OK) {
+        kp_lesson_free(l);
+        return st;
+    }
+    *out = l;
+    return KOPT_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* A data set made ready: who is for training, what is worth learning of each problem, and the
+ * inputs of networks. Layer: learn. */
+#ifndef KP_LEARN_LESSON_H
+#define KP_LEARN_LESSON_H
+
+#include "model/dataset.h"
+#include "model/encoder.h"
+#include "model/train.h"
+#include "space/kernel.h"
+
+struct kp_lesson_options {
+    struct kp_split split;
+    /* Of a problem whose configurations have times: those within best * (1 + near) are worth
+     * learning, each by exp(-(time / best - 1) / (near / 3)). 0: the best alone. Without times
+     * all rows are alike. */
+    double near_best;
+    const struct kp_kernel *rules; /* for canonical forms; NULL: none */
+    const struct kp_limits *limits;
+};
+
+struct kp_lesson {
+    const struct kp_dataset *data; /* borrowed */
+    struct kp_encoder *encoder;
+    unsigned char *roles; /* [n_problems]: enum kp_role */
+    size_t count[3];      /* problems of each role */
+    size_t n_without;     /* problems of which nothing is worth learning: all failed */
+    size_t n_constant;    /* targets with one value only */
+    size_t n_canonical;   /* rows whose parameters without effect were put in canonical form */
+    struct kp_examples examples[2]; /* KP_ROLE_TRAIN, KP_ROLE_VALID */
+};
+
+/* `data` outlives it. Owner: kp_lesson_free(). Errors: those of kp_split(), KOPT_EINPUT (no
+ * problem to train or validate with), KOPT_ENOMEM. */
+kopt_status kp_lesson_new(const struct kp_dataset *data, const struct kp_lesson_options *o,
+                          struct kp_lesson **out, kopt_error *err);
+void kp_lesson_free(struct kp_lesson *l);
+
+#endif

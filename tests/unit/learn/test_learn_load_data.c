@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* MIOpen's published databases as data sets (from the folder that KOPT_DATA_DIR names,
+ * compressed): as many problems for training, validation and tests as another program found. */
+#include "learn/load.h"
+#include "os/clock.h"
+#include "os/proc.h"
+#include "support/test.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <unistd.h>
+
+static const char *data_dir;
+
+/* Unpack a file of the data into the scratch folder, unless it is there. */
+static const char *unpack(const char *name)
+{
+    char command[9000];
+    char how[64] = "";
+    struct kp_proc p = {0};
+    kopt_error err = {0};
+    if (access(name, R_OK) == 0)
+        return name;
+    (void)snprintf(command, sizeof(command),
+                   "bzip2 -dc '%s/%s.bz2' > '%s.new' && mv '%s.new' '%s'", data_dir, name, name,
+                   name, name);
+    const char *const argv[] = {"sh", "-c", command, NULL};
+    const struct kp_proc_options o = {.path = "/bin/sh", .argv = argv};
+    if (kp_proc_start(&o, &p, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < 6000 && !kp_proc_ended(&p, how, sizeof(how)); i++)
+        kp_clock_sleep_ns(10000000);
+    kp_proc_kill(&p);
+    if (access(name, R_OK) != 0)
+        fail_msg("%s/%s.bz2 cannot be unpacked: %s", data_dir, name, how);
+    return name;
+}
+
+static struct kp_kernel *rules_of(const char *solver)
+{
+    char path[4200];
+    struct kp_kernel *k = NULL;
+    kopt_error err = {0};
+    const char *root = getenv("KOPT_SOURCE_DIR");
+    (void)snprintf(path, sizeof(path), "%s/kernels/miopen/%s.kopt", root ? root : ".", solver);
+    if (kp_kernel_load(path, false, &k, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    return k;
+}
+
+static void assert_split(const struct kp_dataset *d, size_t train, size_t valid, size_t test)
+{
+    const struct kp_split s = {.salt = 1};
+    kopt_error err = {0};
+    size_t n[3] = {0};
+    unsigned char *roles = kp_calloc(d->n_problems, 1);
+    assert_non_null(roles);
+    if (kp_split(d, &s, roles, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    for (size_t p = 0; p < d->n_problems; p++)
+        n[roles[p]]++;
+    assert_int_equal(n[KP_ROLE_TRAIN], train);
+    assert_int_equal(n[KP_ROLE_VALID], valid);
+    assert_int_equal(n[KP_ROLE_TEST], test);
+    assert_int_equal(d->n_rows, d->n_problems); /* the winner of each */
+    kp_free(roles);
+}
+
+static void check_solver(const char *solver, size_t train, size_t valid, size_t test)
+{
+    static const char *const where[] = {"data_type=FP32"};
+    struct kp_kernel *k = rules_of(solver);
+    struct kp_load_options o = {.rules = k, .where = where, .n_where = 1};
+    struct kp_load_report with = {0};
+    struct kp_load_report without = {0};
+    struct kp_dataset *d = NULL;
+    kopt_error err = {0};
+    const char *db = unpack("gfx906_60.db");
+    int64_t from = kp_clock_ns();
+    if (kp_load(db, &o, &d, &with, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    print_message("%s: %zu of %zu rows, %zu fields, in %g ms\n", solver, d->n_rows, with.read,
+                  d->n_fields, 1e-6 * (double)(kp_clock_ns() - from));
+    assert_int_equal(with.source, KP_SOURCE_MIOPEN);
+    assert_int_equal(with.skipped + with.unlisted, 0);
+    assert_int_equal(with.n_raw, 24);
+    assert_int_equal(with.read, with.left_out + d->n_rows);
+    assert_true(d->n_fields > with.n_raw);
+    assert_int_equal(d->n_targets, k->n_params);
+    assert_split(d, train, valid, test);
+    kp_dataset_free(d);
+
+    o.rules = NULL;
+    o.kernel = solver;
+    if (kp_load(db, &o, &d, &without, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(d->n_fields, 24);
+    assert_string_equal(d->targets[0].name, "p1");
+    assert_split(d, train, valid, test);
+    kp_dataset_free(d);
+    kp_kernel_free(k);
+}
+
+static void splits_are_those_of_another_program(void **state)
+{
+    (void)state;
+    check_solver("ConvAsm1x1U", 6924, 870, 864);
+    check_solver("ConvAsmBwdWrW1x1", 3553, 476, 451);
+    check_solver("ConvOclDirectFwd", 1438, 164, 173);
+    check_solver("ConvAsmBwdWrW3x3", 858, 94, 104);
+}
+
+static void the_find_database_has_times(void **state)
+{
+    (void)state;
+    const struct kp_load_options o = {0};
+    struct kp_load_report r = {0};
+    struct kp_dataset *d = NULL;
+    kopt_error err = {0};
+    size_t several = 0;
+    if (kp_load(unpack("gfx906_64.HIP.fdb.txt"), &o, &d, &r, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    for (size_t row = 1; row < d->n_rows; row++) {
+        assert_true(isfinite(d->times_ns[row]));
+        several += d->of[row] == d->of[row - 1] && (row == 1 || d->of[row - 2] != d->of[row]);
+    }
+    print_message("%zu problems, %zu with two algorithms or more\n", d->n_problems, several);
+    assert_string_equal(d->kernel, "algorithm");
+    assert_int_equal(d->n_targets, 1);
+    assert_true(several >= 61000 && several <= 61500);
+    assert_int_equal(r.skipped, 48); /* 3-D */
+    kp_dataset_free(d);
+}
+
+int main(void)
+{
+    data_dir = getenv("KOPT_DATA_DIR");
+    if (!data_dir || !data_dir[0]) {
+        (void)printf("skipped: KOPT_DATA_DIR names no folder with MIOpen's databases\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(splits_are_those_of_another_program),
+        cmocka_unit_test(the_find_database_has_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
