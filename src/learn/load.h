@@ -39,13 +39,36 @@ struct kp_load_report {
     char hash[64 + 1]; /* SHA-256 of the rows that count, in a canonical order */
 };
 
-/* The file's kind is told from its content. CSV has a header: parameters and problem sizes by
- * name, or a column `problem` with "M=64 N=32" in it; the time in `time_ns`, `us`, `time_us`,
- * `ms` or `time_ms`, where there is one; `outcome`, anything but "ok" meaning that it failed. A
- * CSV file may be compressed by gzip. MIOpen's fields are the columns of its databases; ties
- * and times are not known there. Errors: KOPT_EIO, KOPT_EINPUT (no such kernel: the hint lists
- * those that are there; a cut, foreign or empty file; a column that is missing; with its line),
- * KOPT_ERANGE (too many rows or values), KOPT_ENOMEM. */
+/* The file's kind is told from its content.
+ *
+ * CSV has a header: parameters and problem sizes by name, or a column `problem` with "M=64
+ * N=32" in it; the time in `time_ns`, `us`, `time_us`, `ms` or `time_ms`, where there is one;
+ * `outcome`, anything but "ok" meaning that it failed. Lines before the header that begin with
+ * '#' are comments. A CSV file may be compressed by gzip. MIOpen: the fields are the columns of
+ * its databases, the vector's places are p1, p2, .. without rules; times are not known there,
+ * but in a find database, which is one kernel "algorithm" with one parameter of that name. Of
+ * the store the newest result of each configuration counts, and all rows must be of one device
+ * ("device=..", "driver=.." and the like may stand in `where`). T4 is one document or an array
+ * of them.
+ *
+ * What is what. With rules: their parameters are the targets, in their order; their problem's
+ * names, and what the source itself calls the problem, are fields, but for columns that a
+ * derived let of that name computes; other columns are left aside. Without rules, `params` are
+ * the targets, and the other columns fields; where the source tells the problem from the rest
+ * (`problem`, T4, the store) `params` may be missing: all the rest are targets.
+ *
+ * Fields are numbers where all rows have numbers, else words. A target of the rules keeps their
+ * list: value index i is the rules' value i. What occurs and is not in the list stands behind
+ * it, sorted (kp_model_predict() maps by value and never predicts it with rules; without them
+ * it may). A list of more than KP_TARGET_VALUES_MAX values is not kept: those that occur are
+ * collected and sorted. Rows with values of another kind than the list's, and rows of a kernel
+ * file whose sizes are no integers of at least 1, are skipped. The derived fields come behind
+ * the n_raw others.
+ *
+ * Errors: KOPT_EIO, KOPT_EBUSY, KOPT_EINPUT (no such kernel: the hint lists those that are
+ * there; a cut, foreign or empty file; a column that is missing; rules whose parameters are
+ * not as many as the vectors' places; with the line where there is one), KOPT_ERANGE (too many
+ * rows or values), KOPT_ENOMEM. */
 kopt_status kp_load(const char *path, const struct kp_load_options *o, struct kp_dataset **out,
                     struct kp_load_report *report, kopt_error *err);
 

@@ -117,6 +117,9 @@ kopt_status kp_intake_finish(struct kp_intake *in, struct kp_dataset **out);
 kopt_status kp_dataset_hash(const struct kp_dataset *d, size_t n_raw, char hash[64 + 1],
                             kopt_error *err);
 
+/* The kernel's name where nobody gives one: the file's, up to its first point. */
+kopt_status kp_intake_name(struct kp_intake *in);
+
 /* Names that were met, each once and in that order, for the choice of a kernel. */
 enum { KP_LOAD_NAMES_MAX = 256 };
 struct kp_names {
@@ -126,7 +129,19 @@ struct kp_names {
 /* False without memory; names beyond the maximum are left out. */
 bool kp_names_add(struct kp_names *names, struct kp_arena *arena, const char *name);
 
+#define KP_LOAD_KINDS "kopt's store, MIOpen's databases, T4 and CSV are read"
+
 /* The readers; each sets in->kernel and hands over all rows. */
 kopt_status kp_load_miopen(struct kp_intake *in);
+kopt_status kp_load_csv(struct kp_intake *in);
+kopt_status kp_load_t4(struct kp_intake *in);
+struct kp_store;
+kopt_status kp_load_store(struct kp_intake *in, struct kp_store *store);
+
+/* The members of an object as cells, their texts in `arena`; what is null or no plain value is
+ * left out. */
+struct kp_json;
+kopt_status kp_cells_from_json(struct kp_cells *c, const struct kp_json *object,
+                               enum kp_cell_kind kind, struct kp_arena *arena, kopt_error *err);
 
 #endif

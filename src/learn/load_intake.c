@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/num.h"
 #include "model/model.h"
+#include "json/json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -106,6 +107,17 @@ static kopt_status memory(struct kp_intake *in)
     if (in->arena.over)
         return kp_err(in->err, KOPT_ERANGE, "%s: too much text", in->path);
     return kp_err_nomem(in->err);
+}
+
+kopt_status kp_intake_name(struct kp_intake *in)
+{
+    const char *slash = strrchr(in->path, '/');
+    const char *base = slash ? slash + 1 : in->path;
+    size_t n = strcspn(base, ".");
+    if (in->kernel)
+        return KOPT_OK;
+    in->kernel = kp_arena_strndup(&in->arena, base, n > 0 ? n : strlen(base));
+    return in->kernel ? KOPT_OK : memory(in);
 }
 
 /* --- texts ---------------------------------------------------------------------------------
@@ -324,7 +336,7 @@ static size_t usable_cell(struct kp_intake *in, const struct kp_cell *cells, siz
     }
     in->at[slot] = at;
     if (cells[at].text.len > KP_LOAD_TEXT_MAX ||
-        memchr(cells[at].text.ptr, 0, cells[at].text.len)) {
+        memchr(cells[at].text.ptr, 0, cells[at].text.len) || !kp_json_is_utf8(cells[at].text)) {
         kp_intake_skip(in, line, "'%.*s' has a text that cannot stand there", SHOWN_MAX, name);
         return SIZE_MAX;
     }
