@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Predicting parameters: a network translates a problem into configurations that satisfy the
+ * kernel's rules. Training, judging and asking models. */
+#ifndef KOPT_PREDICT_H
+#define KOPT_PREDICT_H
+
+#include <kopt/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- asking ---------------------------------------------------------------------------------
+ */
+
+typedef struct kopt_model kopt_model;
+
+/* A model file, mapped read-only. Owner: kopt_model_close(). Errors: KOPT_EIO, KOPT_EINPUT (no
+ * model, damaged, of a newer version), KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_model_open(const char *path, kopt_model **out,
+                                                   kopt_error *err);
+KOPT_API void kopt_model_close(kopt_model *m);
+
+KOPT_API const char *kopt_model_kernel(const kopt_model *m);  /* or solver */
+KOPT_API const char *kopt_model_network(const kopt_model *m); /* "factored" */
+/* What a problem is made of, and what is predicted, in order; NULL past the end. */
+KOPT_API const char *kopt_model_field(const kopt_model *m, size_t i);
+KOPT_API const char *kopt_model_param(const kopt_model *m, size_t i);
+/* JSON: where the data came from, the split, the plan and log of training. Borrowed. */
+KOPT_API const char *kopt_model_info(const kopt_model *m);
+
+typedef struct kopt_predict_options {
+    size_t struct_bytes; /* sizeof(kopt_predict_options), set by kopt_predict_options_init() */
+    size_t top;          /* configurations wanted; 0 = 1 */
+    size_t width;        /* of the beam; 0 = the larger of top and 8 */
+    int unconstrained;   /* 1: leave the rules aside */
+    const char *limits;  /* of the device, "max_threads=1024,.."; NULL: those of `device` */
+    const char *device;  /* "cuda:0"; NULL: none, and rules about devices do not bind */
+} kopt_predict_options;
+KOPT_API void kopt_predict_options_init(kopt_predict_options *o);
+
+typedef struct kopt_prediction {
+    const char *text;   /* "BM=64,BN=32" */
+    const char *config; /* {"BM":64,"BN":32} */
+    double probability; /* of the whole configuration, as the model sees it */
+} kopt_prediction;
+
+/* `problem`: "N=32" or "direction=F", .. *out: *n predictions, the likeliest first, with their
+ * texts in one block; free it with kopt_text_free((char *)*out). Any thread, any number at
+ * once. Errors: KOPT_EUSAGE (a field is missing, unknown, given twice or no number: the hint
+ * lists them), KOPT_ENOTFOUND (no configuration satisfies the rules), KOPT_EENV (the device),
+ * KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_predict(const kopt_model *m, const char *const *problem,
+                                                size_t n_problem, const kopt_predict_options *o,
+                                                kopt_prediction **out, size_t *n,
+                                                kopt_error *err);
+
+/* --- data -----------------------------------------------------------------------------------
+ */
+
+/* Where rows come from: kopt's store, MIOpen's performance databases (SQLite, text), T4, CSV.
+ */
+typedef struct kopt_data_options {
+    const char *path;
+    const char *kernel;       /* or solver; NULL: the rules' name, else the only one there is */
+    const char *rules;        /* rules file or kernel file; NULL: none */
+    const char *const *where; /* "data_type=FP32": rows with that text in that column */
+    size_t n_where;
+    const char *const *params; /* CSV and T4 without rules: which columns are parameters */
+    size_t n_params;
+    const char *limits; /* of the device that the rules are about; NULL: not bound */
+    /* Who is for tests: part `fold` of ten by a hash of the problem, or of the values of
+     * expressions over its fields ("min(C,K)"), which keeps such problems together; part fold +
+     * 1 is for validation. */
+    const char *const *group;
+    size_t n_group;
+    unsigned fold; /* 0 .. 9 */
+} kopt_data_options;
+
+/* --- training -------------------------------------------------------------------------------
+ */
+
+typedef struct kopt_epoch {
+    unsigned net; /* from 0 */
+    unsigned nets;
+    unsigned epoch; /* from 1 */
+    unsigned epochs;
+    double train_loss; /* nats for each parameter */
+    double valid_loss;
+    double valid_right; /* share of parameters, given the true ones before */
+    double seconds;
+    int best; /* of this network so far */
+} kopt_epoch;
+
+typedef struct kopt_train_start {
+    const char *source; /* "MIOpen performance database (SQLite)" */
+    const char *kernel;
+    const char *network;
+    size_t rows, left_out, skipped;
+    const char *skipped_why;           /* of the first, "" = none */
+    size_t train, valid, test;         /* problems */
+    size_t without;                    /* problems all of whose configurations failed */
+    size_t constant;                   /* parameters with one value only */
+    size_t canonical;                  /* rows put in canonical form */
+    size_t fields, params, parameters; /* the last: numbers of one network */
+} kopt_train_start;
+
+/* Zero means the default throughout. Everything is borrowed during the call. */
+typedef struct kopt_train_options {
+    size_t struct_bytes; /* set by kopt_train_options_init() */
+    kopt_data_options data;
+    const char *network; /* NULL: "factored" */
+    const char *out;     /* the model file */
+    unsigned nets;       /* networks whose answers are averaged; 0 = 1, or 5 for factored */
+    uint64_t seed;       /* 0 = 1; the same data, options and seed give the same file */
+    unsigned threads;    /* 0 = one for each core; has no influence on the result */
+    unsigned epochs;     /* at most, for each network */
+    unsigned patience;   /* epochs without a better validation loss */
+    unsigned batch;
+    double rate;      /* of learning */
+    double dropout;   /* below 0 = the network's own, as is 0 */
+    double smoothing; /* of labels; below 0 = none */
+    unsigned hidden, embed, layers;
+    int cell;         /* recurrent networks: 0 LSTM, 1 GRU */
+    int score;        /* attention: 0 dot, 1 additive */
+    double near_best; /* configurations within this share of the best time are learned, too;
+                         0 = 0.05, below 0 = the best alone */
+    int resume;       /* 1: go on from `out`.partial where there is one of the same training */
+    void *user;
+    void (*start)(void *user, const kopt_train_start *s);
+    int (*epoch)(void *user, const kopt_epoch *e); /* 0: stop, and keep what there is */
+} kopt_train_options;
+KOPT_API void kopt_train_options_init(kopt_train_options *o);
+
+/* Errors: those of the data (KOPT_EIO, KOPT_EINPUT, KOPT_ERANGE), KOPT_EUSAGE, KOPT_EFAILED
+ * (the loss is no number any more; the last good model was written), KOPT_EFULL, KOPT_ENOMEM.
+ */
+KOPT_API KOPT_MUST_USE kopt_status kopt_train(const kopt_train_options *o, kopt_error *err);
+/* Names of the networks, from 0; NULL past the end. `about` may be NULL. */
+KOPT_API const char *kopt_network(size_t i, const char **about);
+
+/* --- judging --------------------------------------------------------------------------------
+ */
+
+enum { KOPT_AT = 4 }; /* exact match among the first 1, 5, 20, 50; speed after 0, 1, 5, 20 */
+
+/* Shares of the test problems; NaN: not known. */
+typedef struct kopt_judgement {
+    size_t problems;
+    size_t answered;
+    double forced;       /* positions right, given the true ones before */
+    double forced_nll;   /* nats for each position */
+    double free_running; /* positions of the first prediction right */
+    double exact[KOPT_AT];
+    double canonical[KOPT_AT];
+    double valid; /* first predictions that satisfy the rules */
+    size_t timed; /* problems with times */
+    double kept_mean[KOPT_AT];
+    double kept_p5[KOPT_AT];
+    double seconds; /* for each prediction, on one core; NaN: not measured */
+} kopt_judgement;
+
+typedef struct kopt_eval_row {
+    const char *name; /* "model", "model, no rules", "majority", "15 nearest neighbours" */
+    kopt_judgement j;
+} kopt_eval_row;
+
+typedef struct kopt_eval_options {
+    size_t struct_bytes; /* set by kopt_eval_options_init() */
+    const char *model;   /* file */
+    kopt_data_options
+        data;         /* kernel, rules, split: NULL or 0 = what the model was trained with */
+    const char *part; /* "test" (NULL), "valid", "train" or "all" */
+    size_t width;     /* 0 = 100 */
+    unsigned threads;
+} kopt_eval_options;
+KOPT_API void kopt_eval_options_init(kopt_eval_options *o);
+
+/* The model with and without its rules, the majority's configuration and nearest neighbours, on
+ * the same problems: *n rows; free with kopt_text_free((char *)*out). Errors: as kopt_train(),
+ * KOPT_EINPUT (the data is not of the model's kind). */
+KOPT_API KOPT_MUST_USE kopt_status kopt_eval(const kopt_eval_options *o, kopt_eval_row **out,
+                                             size_t *n, kopt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
