@@ -5,11 +5,13 @@
 
 #include "space/residual.h"
 
+struct kp_shared;
+
 struct kp_space {
     const struct kp_space_desc *desc;
     struct kp_budget budget;
     struct kp_arena arena;
-    const struct kp_term **rules; /* whole, by rule */
+    const struct kp_term **rules; /* whole, by rule; NULL: the cache knew their diagrams */
     struct kp_atoms atoms;        /* in the order of the rules */
     uint32_t *order;              /* parameter by level */
     uint32_t *level;              /* level by parameter */
@@ -20,7 +22,14 @@ struct kp_space {
     uint64_t n_free; /* assignments of all free ones */
     uint64_t count;
     double cartesian;
+    struct kp_shared *shared; /* whose diagram it is; NULL: the space's own */
 };
+
+/* The space from what its cache has. *done: false when it has to be made the usual way.
+ * Errors: KOPT_ENOMEM, without a message. */
+kopt_status kp_space_recall(struct kp_space *s, bool *done);
+/* What others can use of a space that was made the usual way. */
+void kp_space_remember(const struct kp_space *s);
 
 /* The diagrams of the atoms, in the space's order. */
 struct kp_mdds {

@@ -122,8 +122,8 @@ static kopt_status explain_all(struct counting *c, struct kp_rule_effect *effect
     return KOPT_OK;
 }
 
-kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *effects,
-                             size_t *last, kopt_error *err)
+static kopt_status explain(const struct kp_space *s, struct kp_rule_effect *effects,
+                           size_t *last, kopt_error *err)
 {
     struct counting c = {
         .s = s, .budget = {.max = s->budget.max, .max_steps = s->budget.max_steps}, .err = err};
@@ -135,5 +135,21 @@ kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *ef
     st = c.factors ? explain_all(&c, effects, last) : kp_err_nomem(err);
     kp_free(c.factors);
     kp_mdds_deinit(&c.mdds, &c.budget);
+    return st;
+}
+
+kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *effects,
+                             size_t *last, kopt_error *err)
+{
+    struct kp_space *own = NULL;
+    if (s->rules)
+        return explain(s, effects, last, err);
+    struct kp_space_desc desc = *s->desc;
+    desc.cache = NULL;
+    *last = desc.n_rules;
+    kopt_status st = kp_space_new(&desc, &own, err);
+    if (st == KOPT_OK)
+        st = explain(own, effects, last, err);
+    kp_space_free(own);
     return st;
 }

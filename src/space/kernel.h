@@ -205,6 +205,11 @@ kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem
 kopt_status kp_kernel_bind_values(const struct kp_kernel *k, const struct kp_value *problem,
                                   const struct kp_limits *limits, struct kp_bound **out,
                                   kopt_error *err);
+/* The same with a cache for the space (see struct kp_space_cache), which must not outlive the
+ * kernel; NULL: none. */
+kopt_status kp_kernel_bind_cached(const struct kp_kernel *k, const struct kp_value *problem,
+                                  const struct kp_limits *limits, struct kp_space_cache *cache,
+                                  struct kp_bound **out, kopt_error *err);
 void kp_bound_free(struct kp_bound *b);
 
 /* {"K":512,"M":512,"N":512}, names sorted; {"direction":"B"} for words. */

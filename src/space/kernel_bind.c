@@ -250,7 +250,7 @@ static kopt_status begin(struct binding *w, const struct kp_kernel *k, kopt_erro
 
 /* The space over the problem, and the whole to the caller where `st` and it are well. */
 static kopt_status finish(struct binding *w, kopt_status st, const struct kp_limits *limits,
-                          struct kp_bound **out)
+                          struct kp_space_cache *cache, struct kp_bound **out)
 {
     struct kp_bound *b = w->b;
     if (st == KOPT_OK) {
@@ -261,7 +261,8 @@ static kopt_status finish(struct binding *w, kopt_status st, const struct kp_lim
                                          .n_rules = b->kernel->n_rules,
                                          .values = b->values,
                                          .known = b->known,
-                                         .n_slots = b->kernel->n_slots};
+                                         .n_slots = b->kernel->n_slots,
+                                         .cache = cache};
         st = kp_space_new(&b->desc, &b->space, w->err);
     }
     if (st == KOPT_OK)
@@ -282,12 +283,19 @@ kopt_status kp_kernel_bind(const struct kp_kernel *k, const char *const *problem
         st = bind_text(&w, problem[i]);
     if (st == KOPT_OK)
         st = complete(&w);
-    return finish(&w, st, limits, out);
+    return finish(&w, st, limits, NULL, out);
 }
 
 kopt_status kp_kernel_bind_values(const struct kp_kernel *k, const struct kp_value *problem,
                                   const struct kp_limits *limits, struct kp_bound **out,
                                   kopt_error *err)
+{
+    return kp_kernel_bind_cached(k, problem, limits, NULL, out, err);
+}
+
+kopt_status kp_kernel_bind_cached(const struct kp_kernel *k, const struct kp_value *problem,
+                                  const struct kp_limits *limits, struct kp_space_cache *cache,
+                                  struct kp_bound **out, kopt_error *err)
 {
     struct binding w;
     *out = NULL;
@@ -299,7 +307,7 @@ kopt_status kp_kernel_bind_values(const struct kp_kernel *k, const struct kp_val
         else
             st = own(&w, &w.b->problem[i]);
     }
-    return finish(&w, st, limits, out);
+    return finish(&w, st, limits, cache, out);
 }
 
 void kp_bound_free(struct kp_bound *b)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "space/diagram_space.h"
+#include "space/space_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -201,8 +202,6 @@ static kopt_status build(struct kp_space *s, kopt_error *err)
     kopt_status st = build_terms(s, err);
     if (st != KOPT_OK)
         return st;
-    if (!build_tables(s))
-        return arena_error(s, err);
     if (!kp_budget_charge(&s->budget, s->arena.used))
         return kp_budget_error(&s->budget, err);
     size_t used = s->budget.used;
@@ -221,6 +220,23 @@ static kopt_status build(struct kp_space *s, kopt_error *err)
         st = kp_budget_error(&s->budget, err);
     if (st == KOPT_ERANGE && rule < s->desc->n_rules)
         wrap_rule(s, rule, err);
+    return st;
+}
+
+/* From what the cache has; else as without one, and the cache learns from it. */
+static kopt_status build_or_recall(struct kp_space *s, kopt_error *err)
+{
+    bool done = false;
+    kopt_status st = build_tables(s) ? KOPT_OK : arena_error(s, err);
+    if (st == KOPT_OK && s->desc->cache)
+        st = kp_space_recall(s, &done);
+    if (st == KOPT_ENOMEM)
+        (void)kp_err_nomem(err);
+    if (st == KOPT_OK && !done) {
+        st = build(s, err);
+        if (st == KOPT_OK && s->desc->cache)
+            kp_space_remember(s);
+    }
     if (st == KOPT_OK && !count_all(s))
         st = kp_err(err, KOPT_ERANGE, "the space has more than 2^64-1 valid configurations");
     return st;
@@ -241,7 +257,7 @@ kopt_status kp_space_new(const struct kp_space_desc *desc, struct kp_space **out
     s->budget.max_steps = desc->max_steps ? desc->max_steps : MAX_STEPS;
     s->arena.max = s->budget.max;
     s->diagram.root = KP_MDD_NONE;
-    st = build(s, err);
+    st = build_or_recall(s, err);
     if (st != KOPT_OK) {
         kp_space_free(s);
         return st;
@@ -254,7 +270,10 @@ void kp_space_free(struct kp_space *s)
 {
     if (!s)
         return;
-    kp_diagram_deinit(&s->diagram, &s->budget);
+    if (s->shared)
+        kp_shared_release(s->shared);
+    else
+        kp_diagram_deinit(&s->diagram, &s->budget);
     kp_arena_deinit(&s->arena);
     kp_free(s);
 }
@@ -362,29 +381,62 @@ void kp_space_sample(const struct kp_space *s, struct kp_rng *rng, uint32_t *con
     unrank(s, kp_rng_below(rng, count), config);
 }
 
-bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit)
+static bool in_range(const struct kp_space_desc *d, const uint32_t *config)
+{
+    for (size_t i = 0; i < d->n_params; i++)
+        if (config[i] >= d->params[i].n_values)
+            return false;
+    return true;
+}
+
+/* The first rule that fails, with the parameters' values by their own numbers. */
+static struct kp_rule_hit first_failing(const struct kp_space *s, const uint32_t *config)
 {
     const struct kp_space_desc *d = s->desc;
     struct kp_value values[KP_PARAMS_MAX];
     unsigned char known[KP_PARAMS_MAX];
     struct kp_env env = {values, known};
-    struct kp_eval_error why;
-    if (hit)
-        *hit = (struct kp_rule_hit){.rule = d->n_rules};
+    struct kp_rule_hit hit = {.rule = 0};
     for (size_t i = 0; i < d->n_params; i++) {
         known[i] = 1;
-        if (config[i] >= d->params[i].n_values)
-            return false;
         values[i] = d->params[i].values[config[i]];
     }
-    for (size_t r = 0; r < d->n_rules; r++) {
-        if (kp_expr_truth(&s->rules[r]->e, &env, &why) == 1)
-            continue;
-        if (hit)
-            *hit = (struct kp_rule_hit){r, why};
-        return false;
+    while (hit.rule < d->n_rules && kp_expr_truth(&s->rules[hit.rule]->e, &env, &hit.why) == 1)
+        hit.rule++;
+    return hit;
+}
+
+/* The same by the rules as written, for a space that has made nothing of them. */
+static struct kp_rule_hit first_failing_as_written(const struct kp_space *s,
+                                                   const uint32_t *config)
+{
+    const struct kp_space_desc *d = s->desc;
+    struct kp_value values[KP_CACHE_SLOTS_MAX];
+    unsigned char known[KP_CACHE_SLOTS_MAX];
+    struct kp_env env = {values, known};
+    struct kp_rule_hit hit = {.rule = 0};
+    for (size_t i = 0; i < d->n_slots; i++) {
+        known[i] = d->known && d->known[i];
+        if (known[i])
+            values[i] = d->values[i];
     }
-    return true;
+    kp_space_bind(s, config, values, known);
+    while (hit.rule < d->n_rules && kp_expr_truth(d->rules[hit.rule].expr, &env, &hit.why) == 1)
+        hit.rule++;
+    return hit;
+}
+
+bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit)
+{
+    struct kp_rule_hit first = {.rule = s->desc->n_rules};
+    bool valid = in_range(s->desc, config);
+    if (valid) {
+        first = s->rules ? first_failing(s, config) : first_failing_as_written(s, config);
+        valid = first.rule == s->desc->n_rules;
+    }
+    if (hit)
+        *hit = first;
+    return valid;
 }
 
 /* ---- as text ---- */

@@ -40,6 +40,22 @@ struct kp_rule {
 
 enum { KP_PARAMS_MAX = 128, KP_RULES_MAX = 1024 };
 
+/* What was found out while earlier spaces over the same parameters and rules, with other values
+ * of the fixed names, were made: an order of the parameters, diagrams of rules by what they see
+ * of those names, diagrams of whole spaces. Later spaces take a small part of the time, and
+ * those that the rules cannot tell apart share a diagram. The configurations are the same as
+ * without a cache, but not their ranks: the order of the parameters is mostly that of the first
+ * space, so it depends on what was made before.
+ *
+ * One thread at a time may make spaces with a cache. The spaces themselves do not need it any
+ * more. It refers to the rules' expressions and to the parameters' values, which must outlive
+ * it. */
+struct kp_space_cache;
+/* max_bytes: of what it keeps, about; 0 = 16 MiB. When that is full it starts anew. NULL: out
+ * of memory. */
+struct kp_space_cache *kp_space_cache_new(size_t max_bytes);
+void kp_space_cache_free(struct kp_space_cache *c);
+
 struct kp_space_desc {
     const struct kp_param *params;
     size_t n_params;
@@ -53,6 +69,9 @@ struct kp_space_desc {
     size_t max_bytes;   /* memory the engine may use; 0 = 64 MiB */
     uint64_t max_steps; /* work it may do when the space is made; 0 = 100 million steps, which
                            take some seconds */
+    /* NULL: none. It becomes that of the first space it is given to; one over other parameters,
+     * rules or known slots is made as without it. */
+    struct kp_space_cache *cache;
 };
 
 struct kp_space;

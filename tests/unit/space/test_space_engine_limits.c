@@ -269,6 +269,166 @@ static void every_memory_limit_is_kept(void **state)
     made_deinit(&m);
 }
 
+/* ---- caches ---- */
+
+static uint64_t count_without_cache(struct made *m)
+{
+    struct kp_space_cache *cache = m->desc.cache;
+    m->desc.cache = NULL;
+    struct kp_space *s = made_space(m);
+    uint64_t n = kp_space_count(s);
+    kp_space_free(s);
+    m->desc.cache = cache;
+    return n;
+}
+
+/* The first space with a cache, one with other values, and the same one again; after each
+ * failure the cache is still good. */
+static void every_failing_allocation_leaves_a_good_cache(void **state)
+{
+    (void)state;
+    struct made m;
+    struct kp_space *s = NULL;
+    static const int64_t sizes[] = {40, 80, 80};
+    uint64_t want[3];
+    size_t failed = 0;
+    bool more = true;
+    make_mixed(&m);
+    for (size_t i = 0; i < 3; i++) {
+        m.values[0] = kp_int(sizes[i]);
+        want[i] = count_without_cache(&m);
+    }
+    for (long n = 1; more; n++) {
+        assert_true(n < 100000);
+        m.desc.cache = kp_space_cache_new(0);
+        assert_non_null(m.desc.cache);
+        more = false;
+        for (size_t i = 0; i < 3; i++) {
+            m.values[0] = kp_int(sizes[i]);
+            kopt_error err = {0};
+            kp_alloc_fail_at(n);
+            kopt_status st = kp_space_new(&m.desc, &s, &err);
+            kp_alloc_fail_at(0);
+            more |= st != KOPT_OK;
+            if (st != KOPT_OK) {
+                assert_int_equal(st, KOPT_ENOMEM);
+                assert_int_equal(err.code, KOPT_ENOMEM);
+                assert_null(s);
+                failed++;
+                s = made_space(&m);
+            }
+            assert_int_equal(kp_space_count(s), want[i]);
+            kp_space_free(s);
+        }
+        kp_space_cache_free(m.desc.cache);
+    }
+    assert_true(failed > 40);
+    kp_alloc_fail_at(1);
+    assert_null(kp_space_cache_new(0));
+    kp_alloc_fail_at(0);
+    kp_space_cache_free(NULL);
+    made_deinit(&m);
+}
+
+/* Where nothing restricts the first space, its order is any: a bad one for the second, which
+ * would be millions of nodes. */
+static void an_order_that_does_not_fit_is_left(void **state)
+{
+    (void)state;
+    struct made m;
+    struct kp_space_stats stats;
+    made_init(&m);
+    made_fixed(&m, "N", kp_int(0));
+    add_params(&m, "x", 18, ten);
+    for (int i = 0; i < 6; i++) {
+        char rule[64];
+        (void)snprintf(rule, sizeof(rule), "N == 0 || x%d * x%d <= N * x%d", i, i + 6, i + 12);
+        made_rule(&m, kopt_dialect, rule);
+    }
+    m.desc.cache = kp_space_cache_new(0);
+    assert_non_null(m.desc.cache);
+    for (int64_t n = 0; n < 10; n++) {
+        m.values[0] = kp_int(n);
+        struct kp_space *s = made_space(&m);
+        assert_int_equal(kp_space_count(s), count_without_cache(&m));
+        kp_space_stats(s, &stats);
+        assert_true(stats.nodes < 1000);
+        kp_space_free(s);
+    }
+    kp_space_cache_free(m.desc.cache);
+    made_deinit(&m);
+}
+
+/* One over other parameters or rules is made as without it, and harms nothing. */
+static void a_cache_serves_the_parameters_and_rules_it_knows(void **state)
+{
+    (void)state;
+    struct made m;
+    struct made other;
+    make_mixed(&m);
+    make_mixed(&other);
+    m.desc.cache = kp_space_cache_new(0);
+    other.desc.cache = m.desc.cache;
+    assert_non_null(m.desc.cache);
+    other.values[0] = kp_int(7);
+    for (int i = 0; i < 6; i++) {
+        struct made *now = i % 2 ? &other : &m;
+        struct kp_space *s = made_space(now);
+        assert_int_equal(kp_space_count(s), count_without_cache(now));
+        kp_space_free(s);
+    }
+    /* A rule with a name that lost its value. */
+    m.known[0] = 0;
+    struct kp_space *s = NULL;
+    kopt_error err = {0};
+    assert_int_equal(kp_space_new(&m.desc, &s, &err), KOPT_EUSAGE);
+    assert_null(s);
+    m.known[0] = 1;
+    m.desc.n_rules = 2;
+    s = made_space(&m);
+    assert_int_equal(kp_space_count(s), count_without_cache(&m));
+    kp_space_free(s);
+    kp_space_cache_free(m.desc.cache);
+    made_deinit(&m);
+    made_deinit(&other);
+}
+
+/* Spaces with the same diagram, on their way out in any order. */
+static void spaces_that_the_rules_cannot_tell_apart_share(void **state)
+{
+    (void)state;
+    struct made m;
+    struct kp_space_stats stats[3];
+    struct kp_space *s[3];
+    made_init(&m);
+    made_fixed(&m, "N", kp_int(0));
+    add_params(&m, "x", 4, ten);
+    made_rule(&m, kopt_dialect, "x0 * x1 * x2 <= N");
+    made_rule(&m, kopt_dialect, "x3 <= min(N, 100) // 10");
+    m.desc.cache = kp_space_cache_new(0);
+    assert_non_null(m.desc.cache);
+    kp_space_free(made_space(&m));
+    for (size_t i = 0; i < 3; i++) {
+        /* All of 1000 products are valid with 1000 as well as with 5000. */
+        m.values[0] = kp_int(i == 0 ? 500 : i == 1 ? 1000 : 5000);
+        s[i] = made_space(&m);
+        kp_space_stats(s[i], &stats[i]);
+    }
+    assert_true(kp_space_count(s[0]) < 10000);
+    assert_int_equal(kp_space_count(s[1]), 10000);
+    assert_int_equal(kp_space_count(s[2]), 10000);
+    assert_int_equal(stats[1].nodes, stats[2].nodes);
+    kp_space_cache_free(m.desc.cache);
+    kp_space_free(s[1]);
+    uint32_t config[4] = {9, 9, 9, 9};
+    assert_true(kp_space_valid(s[2], config, NULL));
+    assert_true(kp_space_completable(s[2], config, (const unsigned char *)"\1\1\1\1"));
+    assert_false(kp_space_completable(s[0], config, (const unsigned char *)"\1\1\1\1"));
+    kp_space_free(s[2]);
+    kp_space_free(s[0]);
+    made_deinit(&m);
+}
+
 /* More nodes than the marks of a search that stand on the stack. */
 static void a_large_diagram_is_searched_with_and_without_memory(void **state)
 {
@@ -381,6 +541,10 @@ int main(void)
         cmocka_unit_test(a_space_without_parameters_has_one_configuration_or_none),
         cmocka_unit_test(every_failing_allocation_is_clean),
         cmocka_unit_test(every_memory_limit_is_kept),
+        cmocka_unit_test(every_failing_allocation_leaves_a_good_cache),
+        cmocka_unit_test(an_order_that_does_not_fit_is_left),
+        cmocka_unit_test(a_cache_serves_the_parameters_and_rules_it_knows),
+        cmocka_unit_test(spaces_that_the_rules_cannot_tell_apart_share),
         cmocka_unit_test(a_large_diagram_is_searched_with_and_without_memory),
         cmocka_unit_test(several_threads_read_one_space),
     };

@@ -237,7 +237,7 @@ static void make_rules(struct brute *b, size_t n)
     }
 }
 
-static void brute_init(struct brute *b, uint64_t seed)
+static void brute_make(struct brute *b, uint64_t seed)
 {
     char name[32];
     memset(b, 0, sizeof(*b));
@@ -258,16 +258,28 @@ static void brute_init(struct brute *b, uint64_t seed)
             b->n = i + 1;
     }
     make_rules(b, 1 + below(&b->rng, 3));
-    b->s = made_space(&b->m);
     b->points = test_calloc(b->n_points * b->n, sizeof(uint32_t));
     b->failing = test_calloc(b->n_points, sizeof(size_t));
+}
+
+/* The space, and all assignments one by one. */
+static void brute_solve(struct brute *b)
+{
     uint32_t config[MAX_PARAMS] = {0};
+    b->s = made_space(&b->m);
+    b->n_valid = 0;
     for (size_t k = 0; k < b->n_points; k++) {
         memcpy(b->points + k * b->n, config, b->n * sizeof(uint32_t));
         b->failing[k] = made_first_failing(&b->m, config);
         b->n_valid += b->failing[k] == b->m.desc.n_rules;
         assert_int_equal(made_next(&b->m, kp_space_order(b->s), config), k + 1 < b->n_points);
     }
+}
+
+static void brute_init(struct brute *b, uint64_t seed)
+{
+    brute_make(b, seed);
+    brute_solve(b);
 }
 
 static void brute_deinit(struct brute *b)
@@ -614,6 +626,83 @@ static void explain_counts_what_each_rule_removes(void **state)
     for_each_space(check_explain, N_SPACES);
 }
 
+/* ---- spaces one after the other, from one cache ---- */
+
+static void check_all(struct brute *b, uint64_t seed)
+{
+    if (b->n_valid != kp_space_count(b->s))
+        say(b, seed);
+    check_set(b);
+    check_completions(b);
+    check_prefixes(b);
+    check_neighbours(b);
+    check_repair(b);
+    check_explain(b);
+}
+
+static struct kp_value random_fixed(struct brute *b)
+{
+    switch (below(&b->rng, 12)) {
+    case 0:
+        return kp_float(1.5);
+    case 1:
+        return kp_string(KP_STR("col"));
+    case 2:
+        return kp_bool(true);
+    case 3:
+        return kp_int(INT64_MAX);
+    case 4:
+        return kp_float(24);
+    default:
+        return kp_int((int64_t)below(&b->rng, 9) * 8 - 8);
+    }
+}
+
+static void with_cache(uint64_t seed, size_t max_bytes)
+{
+    static const char *const of_both[] = {"p0 <= N || p0 * Z > 3", "(p0 + N) % 3 == Z // 8",
+                                          "N ? p0 > Z : p0 <= 2",  "p0 in {N, Z, 4}",
+                                          "min(p0, N) >= Z",       "!(p0 - N < 8 && Z != 16)",
+                                          "p0 % 2 == 0 && N <= Z", "N / Z * p0 != 3"};
+    struct brute b;
+    brute_make(&b, seed);
+    made_rule(&b.m, KP_DIALECT_KOPT, PICK(&b.rng, of_both));
+    struct kp_space_cache *cache = kp_space_cache_new(max_bytes);
+    assert_non_null(cache);
+    b.m.desc.cache = cache;
+    for (int i = 0; i < 8; i++) {
+        /* Some problems come twice. */
+        if (i % 3 != 2) {
+            b.m.values[0] = random_fixed(&b);
+            b.m.values[1] = random_fixed(&b);
+        }
+        brute_solve(&b);
+        if (i == 7) {
+            kp_space_cache_free(cache);
+            b.m.desc.cache = NULL;
+        }
+        check_all(&b, seed);
+        if (i < 7)
+            kp_space_free(b.s);
+    }
+    brute_deinit(&b);
+}
+
+static void spaces_from_a_cache_are_the_same(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_SPACES / 2; seed++)
+        with_cache(seed, 0);
+}
+
+/* It fills up and starts anew, or has no room at all. */
+static void a_small_cache_changes_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_SPACES / 10; seed++)
+        with_cache(seed, (size_t)1 << (10 + seed % 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -623,6 +712,8 @@ int main(void)
         cmocka_unit_test(neighbours_are_those_that_trying_all_finds),
         cmocka_unit_test(repair_keeps_what_can_be_kept),
         cmocka_unit_test(explain_counts_what_each_rule_removes),
+        cmocka_unit_test(spaces_from_a_cache_are_the_same),
+        cmocka_unit_test(a_small_cache_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
