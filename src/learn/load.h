@@ -53,9 +53,10 @@ struct kp_load_report {
  *
  * What is what. With rules: their parameters are the targets, in their order; their problem's
  * names, and what the source itself calls the problem, are fields, but for columns that a
- * derived let of that name computes; other columns are left aside. Without rules, `params` are
- * the targets, and the other columns fields; where the source tells the problem from the rest
- * (`problem`, T4, the store) `params` may be missing: all the rest are targets.
+ * derived let of that name computes; other columns are left aside. Without rules: where the
+ * source tells the problem from the rest (a column `problem`, T4, the store), that is the
+ * fields, and `params`, or all the rest, are the targets; else `params` must be given, and all
+ * columns but these are fields.
  *
  * Fields are numbers where all rows have numbers, else words. A target of the rules keeps their
  * list: value index i is the rules' value i. What occurs and is not in the list stands behind

@@ -219,6 +219,15 @@ static kopt_status add_slot(struct kp_intake *in, const char *name, size_t at, b
     return in->names[slot] ? KOPT_OK : memory(in);
 }
 
+static kopt_status no_targets(struct kp_intake *in)
+{
+    kopt_status st =
+        kp_err(in->err, KOPT_EINPUT, "%s: which columns are parameters is not known", in->path);
+    kp_err_hint(in->err,
+                "give the kernel's file, or a file of rules, or the parameters' names");
+    return st;
+}
+
 /* The wanted parameters in the order in which they are predicted. */
 static kopt_status choose_targets(struct kp_intake *in, const struct kp_cell *cells, size_t n,
                                   bool apart)
@@ -240,13 +249,7 @@ static kopt_status choose_targets(struct kp_intake *in, const struct kp_cell *ce
         if (is_target(&cells[i], apart) &&
             find_name(in->names, in->n_fields + in->n_targets, cells[i].name) == SIZE_MAX)
             st = add_slot(in, cells[i].name, i, true);
-    if (st != KOPT_OK || in->n_targets > 0)
-        return st;
-    st =
-        kp_err(in->err, KOPT_EINPUT, "%s: which columns are parameters is not known", in->path);
-    kp_err_hint(in->err,
-                "give the kernel's file, or a file of rules, or the parameters' names");
-    return st;
+    return st == KOPT_OK && in->n_targets == 0 ? no_targets(in) : st;
 }
 
 static kopt_status choose_fields(struct kp_intake *in, const struct kp_cell *cells, size_t n,
@@ -282,8 +285,13 @@ static kopt_status choose_fields(struct kp_intake *in, const struct kp_cell *cel
 static kopt_status begin(struct kp_intake *in, const struct kp_cell *cells, size_t n)
 {
     bool apart = false; /* the problem is told from other columns */
-    for (size_t i = 0; i < n; i++)
+    bool config = in->o->rules || in->o->n_params > 0;
+    for (size_t i = 0; i < n; i++) {
         apart |= cells[i].kind == KP_CELL_PROBLEM;
+        config |= cells[i].kind == KP_CELL_CONFIG;
+    }
+    if (!apart && !config)
+        return no_targets(in);
     for (size_t w = 0; w < in->o->n_where; w++) {
         struct kp_str rest;
         struct kp_str name = kp_str_cut(kp_str_from(in->o->where[w]), '=', &rest);
