@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model_impl.h"
+#include "model/model_spaces.h"
 
 #include "base/alloc.h"
 #include "os/file.h"
@@ -15,12 +16,18 @@ void kp_model_free(struct kp_model *m)
     for (size_t k = 0; k < m->n_nets; k++)
         kp_net_free(m->nets[k]);
     kp_encoder_free(m->encoder);
+    kp_spaces_free(m->spaces);
     kp_kernel_free(m->rules);
     kp_json_free(m->info);
     kp_arena_deinit(&m->arena);
     struct kp_file_map map = {m->map, m->map_bytes};
     kp_file_unmap(&map);
     kp_free(m);
+}
+
+kopt_status kp_model_keep_spaces(struct kp_model *m, kopt_error *err)
+{
+    return m->rules && !m->spaces ? kp_spaces_new(m, &m->spaces, err) : KOPT_OK;
 }
 
 void kp_prediction_deinit(struct kp_prediction *p)

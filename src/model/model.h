@@ -10,6 +10,8 @@
 #include "model/encoder.h"
 #include "space/kernel.h"
 
+struct kp_spaces; /* model_spaces.h */
+
 struct kp_model {
     const char *kernel;
     struct kp_encoder *encoder;
@@ -22,6 +24,7 @@ struct kp_model {
     const char *rules_path;
     struct kp_str rules_text; /* empty: there are none */
     struct kp_kernel *rules;  /* parsed; NULL: there are none */
+    struct kp_spaces *spaces; /* see kp_model_keep_spaces(); NULL: none are kept */
     size_t
         n_raw; /* fields that a problem has; the encoder's others, behind them, are derived */
     struct kp_json *info;  /* an object */
@@ -78,6 +81,12 @@ struct kp_prediction {
     size_t n;
 };
 void kp_prediction_deinit(struct kp_prediction *p);
+
+/* From now on the spaces of the last problems are kept for the next questions: each question
+ * without them makes its own, which takes many times as long as the answer. A model that was
+ * loaded keeps them from the start. The rules and targets must not change any more. Without
+ * rules there is nothing to keep. Errors: KOPT_ENOMEM. */
+kopt_status kp_model_keep_spaces(struct kp_model *m, kopt_error *err);
 
 /* A name with a default in the rules may be left out. With rules, only values that the model
  * knows come out, and every configuration satisfies the rules.

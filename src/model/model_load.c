@@ -443,6 +443,8 @@ kopt_status kp_model_load(const char *path, struct kp_model **out, kopt_error *e
     l.m->map_bytes = map.n;
     l.m->arena = KP_ARENA_INIT(KP_MODEL_ARENA_MAX);
     st = read_all(&l);
+    if (st == KOPT_OK)
+        st = kp_model_keep_spaces(l.m, err);
     kp_json_free(l.header);
     if (st != KOPT_OK) {
         if (st != KOPT_ENOMEM)

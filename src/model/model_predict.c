@@ -3,6 +3,7 @@
  * values that the model knows, and the beam goes through it. Layer: model. */
 #include "model/encoder_impl.h"
 #include "model/model_impl.h"
+#include "model/model_spaces.h"
 
 #include "base/alloc.h"
 
@@ -27,9 +28,6 @@ struct asking {
     struct kp_value *sizes;        /* by the rules' problem index */
     int32_t *tokens;
     float *features;
-    struct kp_bound *bound;    /* NULL: without rules */
-    struct kp_space_desc desc; /* of `narrowed` */
-    struct kp_space *narrowed; /* over the known values, where the bound has others, too */
     struct kp_beam_space allowed;
     kopt_error *err;
 };
@@ -236,125 +234,6 @@ static kopt_status encode(struct asking *a)
 /* --- the space ------------------------------------------------------------------------------
  */
 
-static bool equal(struct kp_value a, struct kp_value b)
-{
-    int order = 1;
-    return kp_value_compare(a, b, &order) && order == 0;
-}
-
-/* The index of `v`, from `start` on and round; n where there is none. Lists mostly agree in
- * their order, so it is looked for where the last one was found. */
-static uint32_t find_value(const struct kp_value *values, uint32_t n, uint32_t start,
-                           struct kp_value v)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = start + i < n ? start + i : start + i - n;
-        if (equal(values[at], v))
-            return at;
-    }
-    return n;
-}
-
-static size_t param_index(const struct kp_space_desc *d, const char *name)
-{
-    for (size_t i = 0; i < d->n_params; i++)
-        if (strcmp(d->params[i].name, name) == 0)
-            return i;
-    return d->n_params;
-}
-
-/* Only the values that the target knows stay, in the parameter's order. */
-static kopt_status narrow(struct asking *a, const struct kp_target *t, struct kp_param *p,
-                          bool *changed)
-{
-    uint32_t n = 0;
-    uint32_t at = 0;
-    struct kp_value *values = kp_arena_alloc(&a->arena, p->n_values, sizeof(*values));
-    if (!values)
-        return kp_err_nomem(a->err);
-    for (uint32_t v = 0; v < p->n_values; v++) {
-        uint32_t found = find_value(t->values, t->n_values, at, p->values[v]);
-        if (found == t->n_values)
-            continue;
-        values[n++] = p->values[v];
-        at = found + 1 < t->n_values ? found + 1 : 0;
-    }
-    if (n == 0)
-        return kp_err(a->err, KOPT_ENOTFOUND,
-                      "the rules have no value of '%s' that the model "
-                      "knows",
-                      p->name);
-    if (n < p->n_values) {
-        p->values = values;
-        p->n_values = n;
-        p->default_index = -1;
-        *changed = true;
-    }
-    return KOPT_OK;
-}
-
-/* The bound's space, or one of the known values alone: a prefix must not live by a completion
- * that cannot be predicted. */
-static kopt_status known_space(struct asking *a)
-{
-    const struct kp_model *m = a->m;
-    bool changed = false;
-    a->desc = a->bound->desc;
-    a->allowed.space = a->bound->space;
-    struct kp_param *params = kp_arena_alloc(&a->arena, a->desc.n_params, sizeof(*params));
-    if (!params)
-        return kp_err_nomem(a->err);
-    memcpy(params, a->desc.params, a->desc.n_params * sizeof(*params));
-    for (size_t p = 0; p < m->n_targets; p++) {
-        size_t i = param_index(&a->desc, m->targets[p].name);
-        kopt_status st =
-            i < a->desc.n_params ? narrow(a, &m->targets[p], &params[i], &changed) : KOPT_OK;
-        if (st != KOPT_OK)
-            return st;
-    }
-    if (!changed)
-        return KOPT_OK;
-    a->desc.params = params;
-    kopt_status st = kp_space_new(&a->desc, &a->narrowed, a->err);
-    a->allowed.space = a->narrowed;
-    if (st == KOPT_OK && kp_space_count(a->narrowed) == 0)
-        st = kp_err(a->err, KOPT_ENOTFOUND,
-                    "the rules leave only configurations with values that the model has not "
-                    "seen");
-    return st;
-}
-
-/* Which parameters the targets are, and which of their values. */
-static kopt_status map_targets(struct asking *a)
-{
-    const struct kp_model *m = a->m;
-    uint32_t *map = kp_arena_alloc(&a->arena, m->n_targets, sizeof(*map));
-    const uint32_t **value = kp_arena_alloc(&a->arena, m->n_targets, sizeof(const uint32_t *));
-    if (!map || !value)
-        return kp_err_nomem(a->err);
-    for (size_t p = 0; p < m->n_targets; p++) {
-        const struct kp_target *t = &m->targets[p];
-        uint32_t *index = kp_arena_alloc(&a->arena, t->n_values, sizeof(*index));
-        uint32_t at = 0;
-        if (!index)
-            return kp_err_nomem(a->err);
-        value[p] = index;
-        map[p] = (uint32_t)param_index(&a->desc, t->name);
-        if (map[p] == a->desc.n_params)
-            continue; /* the rules say nothing about it */
-        const struct kp_param *param = &a->desc.params[map[p]];
-        for (uint32_t v = 0; v < t->n_values; v++) {
-            uint32_t found = find_value(param->values, param->n_values, at, t->values[v]);
-            index[v] = found < param->n_values ? found : UINT32_MAX;
-            if (found < param->n_values)
-                at = found + 1 < param->n_values ? found + 1 : 0;
-        }
-    }
-    a->allowed.map = map;
-    a->allowed.value = value;
-    return KOPT_OK;
-}
-
 /* Line `number` of the rules. */
 static struct kp_str rules_line(const struct kp_model *m, int number)
 {
@@ -365,14 +244,14 @@ static struct kp_str rules_line(const struct kp_model *m, int number)
     return line;
 }
 
-static kopt_status nothing_left(const struct asking *a)
+static kopt_status no_rule_leaves(const struct asking *a, const struct kp_bound *bound)
 {
     const struct kp_kernel *k = a->m->rules;
     size_t last = k->n_rules;
     struct kp_rule_effect *effects = kp_calloc(k->n_rules + 1, sizeof(*effects));
     if (!effects)
         return kp_err_nomem(a->err);
-    kopt_status st = kp_space_explain(a->bound->space, effects, &last, a->err);
+    kopt_status st = kp_space_explain(bound->space, effects, &last, a->err);
     kp_free(effects);
     if (st != KOPT_OK)
         return st;
@@ -388,22 +267,31 @@ static kopt_status nothing_left(const struct asking *a)
     return st;
 }
 
-static kopt_status make_space(struct asking *a)
+/* The error: the rules leave nothing, or nothing that the model has seen. */
+static kopt_status nothing_left(const struct asking *a, const struct kp_spaces *spaces)
 {
-    kopt_status st =
-        kp_kernel_bind_values(a->m->rules, a->sizes, a->o->limits, &a->bound, a->err);
+    struct kp_bound *bound = NULL;
+    kopt_status st = kp_kernel_bind_values(a->m->rules, a->sizes, a->o->limits, &bound, a->err);
     if (st != KOPT_OK)
         return st;
-    if (kp_space_count(a->bound->space) == 0)
-        return nothing_left(a);
-    st = known_space(a);
-    return st == KOPT_OK ? map_targets(a) : st;
+    if (kp_space_count(bound->space) == 0)
+        st = no_rule_leaves(a, bound);
+    else if (kp_spaces_lost(spaces))
+        st = kp_err(a->err, KOPT_ENOTFOUND,
+                    "the rules have no value of '%s' that the model knows",
+                    kp_spaces_lost(spaces));
+    else
+        st = kp_err(a->err, KOPT_ENOTFOUND,
+                    "the rules leave only configurations with values that the model has not "
+                    "seen");
+    kp_bound_free(bound);
+    return st;
 }
 
 /* --- the answer -----------------------------------------------------------------------------
  */
 
-static kopt_status search(const struct asking *a, size_t width, struct kp_prediction *out)
+static kopt_status answer(const struct asking *a, size_t width, struct kp_prediction *out)
 {
     const struct kp_model *m = a->m;
     const struct kp_beam_input in = {.nets = (const struct kp_net *const *)m->nets,
@@ -425,6 +313,36 @@ static kopt_status search(const struct asking *a, size_t width, struct kp_predic
     return st;
 }
 
+/* In the space of the problem. */
+static kopt_status answer_in(struct asking *a, struct kp_spaces *spaces, size_t width,
+                             struct kp_prediction *out)
+{
+    struct kp_spaces_entry *entry = NULL;
+    kopt_status st = kp_spaces_take(spaces, a->sizes, a->o->limits, &entry, a->err);
+    if (st != KOPT_OK)
+        return st;
+    if (!entry)
+        return nothing_left(a, spaces);
+    a->allowed = kp_spaces_allowed(spaces, entry);
+    st = answer(a, width, out);
+    kp_spaces_give(spaces, entry);
+    return st;
+}
+
+static kopt_status search(struct asking *a, size_t width, struct kp_prediction *out)
+{
+    struct kp_spaces *own = NULL;
+    if (!a->m->rules || a->o->unconstrained)
+        return answer(a, width, out);
+    if (a->m->spaces)
+        return answer_in(a, a->m->spaces, width, out);
+    kopt_status st = kp_spaces_new(a->m, &own, a->err);
+    if (st == KOPT_OK)
+        st = answer_in(a, own, width, out);
+    kp_spaces_free(own);
+    return st;
+}
+
 kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *given,
                              size_t n_given, const struct kp_predict_options *o,
                              struct kp_prediction *out, kopt_error *err)
@@ -440,14 +358,10 @@ kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *gi
     kopt_status st = read_problem(&a, given, n_given);
     if (st == KOPT_OK)
         st = encode(&a);
-    if (st == KOPT_OK && m->rules && !o->unconstrained)
-        st = make_space(&a);
     if (st == KOPT_OK)
         st = search(&a, width, out);
     if (st != KOPT_OK)
         kp_prediction_deinit(out);
-    kp_space_free(a.narrowed);
-    kp_bound_free(a.bound);
     kp_arena_deinit(&a.arena);
     return st;
 }

@@ -386,6 +386,126 @@ static void test_kernel_file(void **state)
     kp_model_free(m);
 }
 
+/* --- kept spaces ----------------------------------------------------------------------------
+ */
+
+enum { PROBLEMS = 150 }; /* more than are kept */
+
+/* Problem i, on one of two devices or none. */
+static kopt_status ask_number(const struct kp_model *m, size_t i, struct kp_prediction *out,
+                              kopt_error *err)
+{
+    const struct kp_limits small = {.max_threads = 32};
+    const struct kp_limits large = {.max_threads = 128};
+    const struct kp_given given[] = {
+        {"M", i % 5 ? kp_int(16 + (int64_t)(i % 37)) : kp_float(16.5 + (double)(i % 37))},
+        {"N", kp_int(14 + (int64_t)(i % 50))},
+        {"dtype", kp_string(i % 7 ? KP_STR("f32") : KP_STR("f16"))}};
+    struct kp_predict_options o = {.k = 4};
+    if (i % 3)
+        o.limits = i % 3 == 1 ? &small : &large;
+    return kp_model_predict(m, given, 3, &o, out, err);
+}
+
+/* The answers of a model that keeps spaces are those of one that does not, whatever came
+ * before. */
+static void test_kept_spaces(void **state)
+{
+    (void)state;
+    struct kp_model *plain = small_model(&whole);
+    struct kp_model *keeping = small_model(&whole);
+    kopt_error err;
+    size_t n_found = 0;
+    assert_int_equal(kp_model_keep_spaces(keeping, &err), KOPT_OK);
+    assert_int_equal(kp_model_keep_spaces(keeping, &err), KOPT_OK);
+    for (size_t i = 0; i < 3 * PROBLEMS; i++) {
+        /* Forwards, each twice, and all of them again. */
+        size_t number = i < 2 * PROBLEMS ? i / 2 : i - 2 * PROBLEMS;
+        struct kp_prediction want;
+        struct kp_prediction got;
+        kopt_error why = {0};
+        kopt_status st = ask_number(plain, number, &want, &err);
+        assert_int_equal(ask_number(keeping, number, &got, &why), st);
+        if (st == KOPT_OK) {
+            assert_same(want, got);
+            n_found++;
+        } else {
+            assert_int_equal(st, KOPT_ENOTFOUND);
+            assert_string_equal(why.message, err.message);
+            assert_int_equal(why.line, err.line);
+        }
+    }
+    assert_true(n_found > 2 * PROBLEMS && n_found < 3 * PROBLEMS);
+    kp_model_free(plain);
+    kp_model_free(keeping);
+}
+
+/* Fails the first allocation, then the second, and so on; returns how many there are when it
+ * comes through, with what the attempts before have left. */
+static long count_allocations(const struct kp_model *m, size_t number)
+{
+    struct kp_prediction got;
+    kopt_error err = {0};
+    kopt_status st = KOPT_ENOMEM;
+    long n = 0;
+    while (st == KOPT_ENOMEM && n < 10000) {
+        kp_alloc_fail_at(++n);
+        st = ask_number(m, number, &got, &err);
+        kp_alloc_fail_at(0);
+        assert_true(st == KOPT_OK || (!got.configs && !got.logp));
+    }
+    assert_int_equal(st, KOPT_OK);
+    kp_prediction_deinit(&got);
+    return n - 1;
+}
+
+static void test_a_kept_space_is_not_made_again(void **state)
+{
+    (void)state;
+    struct kp_model *m = small_model(&whole);
+    kopt_error err;
+    assert_int_equal(kp_model_keep_spaces(m, &err), KOPT_OK);
+    long first = count_allocations(m, 30);
+    long again = count_allocations(m, 30);
+    long other = count_allocations(m, 32);
+    struct kp_prediction got;
+    assert_true(first > again);
+    assert_true(other > again);
+    /* The problem's memory, that of the beam, and the two arrays of the answer; with one more
+     * in debug builds for each object in an arena. */
+    assert_true(again < 16);
+    /* It is among the last problems for as long as others are few. */
+    for (size_t i = 34; i < 50; i++)
+        if (ask_number(m, i, &got, &err) == KOPT_OK)
+            kp_prediction_deinit(&got);
+    assert_int_equal(count_allocations(m, 30), again);
+    kp_model_free(m);
+}
+
+static void test_spaces_without_memory_or_rules(void **state)
+{
+    (void)state;
+    struct small_plan plan = whole;
+    struct kp_model *m = small_model(&whole);
+    kopt_error err;
+    kopt_status st = KOPT_ENOMEM;
+    long n = 0;
+    while (st == KOPT_ENOMEM && n < 1000) {
+        kp_alloc_fail_at(++n);
+        st = kp_model_keep_spaces(m, &err);
+        kp_alloc_fail_at(0);
+        assert_true(st == KOPT_OK ? m->spaces != NULL : m->spaces == NULL);
+    }
+    assert_int_equal(st, KOPT_OK);
+    assert_true(n > 2);
+    kp_model_free(m);
+    plan.rules = NULL;
+    m = small_model(&plan);
+    assert_int_equal(kp_model_keep_spaces(m, &err), KOPT_OK);
+    assert_null(m->spaces);
+    kp_model_free(m);
+}
+
 /* --- many at once ---------------------------------------------------------------------------
  */
 
@@ -435,6 +555,57 @@ static void test_threads(void **state)
     kp_model_free(m);
 }
 
+struct wanderer {
+    const struct kp_model *m;
+    const struct kp_prediction *want; /* by problem; n is 0: none */
+    size_t start;
+    bool same;
+};
+
+static void *ask_all_numbers(void *user)
+{
+    struct wanderer *w = user;
+    w->same = true;
+    for (size_t i = 0; i < PROBLEMS; i++) {
+        size_t number = (w->start + i) % PROBLEMS;
+        const struct kp_prediction *want = &w->want[number];
+        struct kp_prediction got;
+        kopt_error err;
+        kopt_status st = ask_number(w->m, number, &got, &err);
+        w->same &= (st == KOPT_OK) == (want->n > 0) && got.n == want->n;
+        if (w->same && got.n > 0)
+            w->same = memcmp(got.configs, want->configs,
+                             got.n * SMALL_TARGETS * sizeof(*got.configs)) == 0;
+        kp_prediction_deinit(&got);
+    }
+    return NULL;
+}
+
+/* Some ask the same at the same time, some at other times; spaces come and go. */
+static void test_threads_share_kept_spaces(void **state)
+{
+    (void)state;
+    struct kp_model *m = small_model(&whole);
+    struct kp_prediction want[PROBLEMS];
+    kopt_error err;
+    pthread_t threads[6];
+    struct wanderer w[6];
+    for (size_t i = 0; i < PROBLEMS; i++)
+        (void)ask_number(m, i, &want[i], &err);
+    assert_int_equal(kp_model_keep_spaces(m, &err), KOPT_OK);
+    for (size_t i = 0; i < 6; i++) {
+        w[i] = (struct wanderer){m, want, i / 2 * 40, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_all_numbers, &w[i]), 0);
+    }
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(w[i].same);
+    }
+    for (size_t i = 0; i < PROBLEMS; i++)
+        kp_prediction_deinit(&want[i]);
+    kp_model_free(m);
+}
+
 static void test_every_failing_allocation_is_clean(void **state)
 {
     (void)state;
@@ -469,7 +640,11 @@ int main(void)
         cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_only_unknown_values),
         cmocka_unit_test(test_kernel_file),
+        cmocka_unit_test(test_kept_spaces),
+        cmocka_unit_test(test_a_kept_space_is_not_made_again),
+        cmocka_unit_test(test_spaces_without_memory_or_rules),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads_share_kept_spaces),
         cmocka_unit_test(test_every_failing_allocation_is_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
