@@ -23,3 +23,13 @@ def kopt_json(kopt, *args):
     if done.returncode != 0:
         sys.exit(f"kopt {' '.join(args)} ended with {done.returncode}:\n{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def make_venv(name):
+    """An interpreter in .cache/venv-NAME that has what bench/peers/requirements-NAME.txt names."""
+    venv = ROOT / f".cache/venv-{name}"
+    if not (venv / "ready").exists():
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([venv / "bin/pip", "install", "-q", "-r", ROOT / f"bench/peers/requirements-{name}.txt"], check=True)
+        (venv / "ready").touch()
+    return str(venv / "bin/python")
