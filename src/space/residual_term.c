@@ -303,6 +303,23 @@ static bool depends(const struct kp_term *t)
     return false;
 }
 
+/* "true && x" and "false || x", or the other way round, are x where only its truth matters or
+ * where x is a boolean, which is what they give; Python's "true and x" is always x. */
+static const struct kp_term *other_operand(const struct kp_term *t, bool truth)
+{
+    const struct kp_env nothing = {NULL, NULL};
+    if (t->e.op != KP_OP_AND && t->e.op != KP_OP_OR)
+        return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const struct kp_term *other = kp_term_arg(t, 1 - i);
+        bool same = t->e.operand ? i == 0 : other->types == KP_TYPES_BOOL;
+        if (t->e.args[i]->op == KP_OP_CONST && (truth || same) &&
+            kp_expr_truth(t->e.args[i], &nothing, NULL) == (t->e.op == KP_OP_AND))
+            return other;
+    }
+    return NULL;
+}
+
 /* `truth`: only the truth of the value matters. */
 /* NOLINTNEXTLINE(misc-no-recursion): at most KP_EXPR_DEPTH_MAX levels */
 static const struct kp_term *build(struct builder *b, const struct kp_expr *e, bool truth)
@@ -337,7 +354,8 @@ static const struct kp_term *build(struct builder *b, const struct kp_expr *e, b
         int chosen = kp_expr_truth(args[0], &(struct kp_env){NULL, NULL}, NULL);
         return kp_term_arg(t, chosen == 1 ? 1 : 2);
     }
-    return t;
+    const struct kp_term *other = other_operand(t, truth);
+    return other ? other : t;
 }
 
 kopt_status kp_term_build(const struct kp_term_input *in, const struct kp_expr *e,
