@@ -431,7 +431,7 @@ kopt_status kp_load_csv(struct kp_intake *in)
     struct csv *c = kp_calloc(1, sizeof(*c));
     if (!c)
         return kp_err_nomem(in->err);
-    *c = (struct csv){.in = in, .line = 1, .text = KP_BUF_INIT(2 * RECORD_MAX)};
+    *c = (struct csv){.in = in, .line = 1, .text = KP_BUF_INIT((size_t)2 * RECORD_MAX)};
     in->report->source = KP_SOURCE_CSV;
     kopt_status st = kp_intake_name(in);
     errno = 0;

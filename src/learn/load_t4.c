@@ -105,7 +105,7 @@ struct document {
     struct kp_str unit;
     struct kp_cells cells;
     struct kp_arena arena;
-    int64_t *n; /* results of all documents so far */
+    int64_t n; /* results of all documents so far */
 };
 
 static kopt_status take_result(struct document *d, const struct kp_json *result)
@@ -116,7 +116,7 @@ static kopt_status take_result(struct document *d, const struct kp_json *result)
     bool failed = (invalid.len && !kp_str_is(invalid, "correct")) ||
                   (outcome.len && !kp_str_is(outcome, "ok"));
     const struct kp_json *configuration = kp_json_get(result, "configuration");
-    struct kp_row_about about = {.time_ns = (double)INFINITY, .line = ++*d->n};
+    struct kp_row_about about = {.time_ns = (double)INFINITY, .line = ++d->n};
     if (!failed)
         about.time_ns = time_of(result, d->unit);
     if (!configuration || (!failed && isnan(about.time_ns))) {
@@ -149,11 +149,12 @@ static kopt_status take_document(struct kp_intake *in, const struct kp_json *j, 
                          .metadata = metadata,
                          .unit = text_of(metadata, "timeunit"),
                          .arena = KP_ARENA_INIT((size_t)64 << 20),
-                         .n = n};
+                         .n = *n};
     if (d.unit.len == 0)
         d.unit = KP_STR("ms");
     for (size_t i = 0; st == KOPT_OK && i < kp_json_size(results); i++)
         st = take_result(&d, kp_json_at(results, i));
+    *n = d.n;
     kp_cells_deinit(&d.cells);
     kp_arena_deinit(&d.arena);
     return st;

@@ -227,11 +227,14 @@ static void rows_that_cannot_be_used_are_counted(void **state)
     load_and_check(put_text("bad.csv", "problem,B\nM=1,4\nM=2,5"), &o, "M|B;1|4");
     assert_skipped(1, 3, "it is cut");
     /* Where a NUL is near the begin, it is no text at all. */
-    char late[6000];
-    memset(late, '#', sizeof(late));
-    memcpy(late + sizeof(late) - 26, "\nproblem,B\nM=1,4\nM=2,x\0yz\n", 26);
-    load_and_check(put("bad.csv", late, sizeof(late)), &o, "M|B;1|4");
+    static const char end[] = "\nproblem,B\nM=1,4\nM=2,x\0yz\n";
+    struct kp_buf late = KP_BUF_INIT(1 << 16);
+    for (int i = 0; i < 6000; i++)
+        kp_buf_addc(&late, '#');
+    kp_buf_add(&late, end, sizeof(end) - 1);
+    load_and_check(put("bad.csv", late.ptr, late.len), &o, "M|B;1|4");
     assert_skipped(1, 4, "NUL");
+    kp_buf_deinit(&late);
     (void)assert_fails(put_text("bad.csv", "problem,B\nM,4\n"), &o, KOPT_EINPUT,
                        "no row can be used; line 2: the problem is not written");
 }
