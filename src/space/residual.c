@@ -147,27 +147,6 @@ static bool in_list(const struct kp_rnode *n, const struct kp_cell *needle, stru
     return true;
 }
 
-static void compute(struct search *s, uint32_t level)
-{
-    const struct kp_levels *l = &s->p->compute[level];
-    for (uint32_t i = 0; i < l->n; i++) {
-        uint32_t id = l->nodes[i];
-        const struct kp_rnode *n = &s->p->nodes[id];
-        if (n->list && in_list(n, &s->val[n->args[0]], &s->val[id]))
-            continue;
-        if (n->n_args == 2) {
-            const struct kp_cell *a = &s->val[n->args[0]];
-            const struct kp_cell *b = &s->val[n->args[1]];
-            if (a->type == KP_INT && b->type == KP_INT &&
-                fast_ints(n->shape.op, (int64_t)a->bits, (int64_t)b->bits, &s->val[id]))
-                continue;
-        }
-        for (uint32_t k = 0; k < n->n_args; k++)
-            hold(s->p, &n->holders[k], s->val[n->args[k]]);
-        s->val[id] = evaluate(n);
-    }
-}
-
 static uint32_t terminal(struct kp_cell c)
 {
     if (c.type == KP_INT || c.type == KP_BOOL)
@@ -179,15 +158,90 @@ static uint32_t terminal(struct kp_cell c)
     return kp_expr_truth(&e, &nothing, NULL) == 1 ? KP_MDD_TRUE : KP_MDD_FALSE;
 }
 
+/* Of two operands that are both needed: an error comes before "not known". */
+static bool fast_strict(enum kp_op op, const struct kp_cell *a, const struct kp_cell *b,
+                        struct kp_cell *out)
+{
+    if (a->type == KP_INT && b->type == KP_INT)
+        return fast_ints(op, (int64_t)a->bits, (int64_t)b->bits, out);
+    if (a->type <= KP_STRING && b->type <= KP_STRING)
+        return false;
+    bool failed = a->type == KP_CELL_ERROR || b->type == KP_CELL_ERROR;
+    *out = failed ? error_cell() : (struct kp_cell){.type = KP_CELL_OPEN};
+    return true;
+}
+
+/* Either operand may decide; else "not known" comes before an error. */
+static void fast_logic(enum kp_op op, const struct kp_cell *a, const struct kp_cell *b,
+                       struct kp_cell *out)
+{
+    uint32_t decides = op == KP_OP_AND ? KP_MDD_FALSE : KP_MDD_TRUE;
+    bool left = a->type <= KP_STRING && terminal(*a) == decides;
+    bool right = b->type <= KP_STRING && terminal(*b) == decides;
+    if (left || right)
+        *out = bool_cell(decides == KP_MDD_TRUE);
+    else if (a->type == KP_CELL_OPEN || b->type == KP_CELL_OPEN)
+        *out = (struct kp_cell){.type = KP_CELL_OPEN};
+    else if (a->type == KP_CELL_ERROR || b->type == KP_CELL_ERROR)
+        *out = error_cell();
+    else
+        *out = bool_cell(decides == KP_MDD_FALSE);
+}
+
+/* The commonest operations on cells, as the evaluator has them; false: not one of them. */
+static bool fast(const struct kp_rnode *n, const struct kp_cell *const a[3],
+                 struct kp_cell *out)
+{
+    enum kp_op op = n->shape.op;
+    if (op >= KP_OP_ADD && op <= KP_OP_NE)
+        return fast_strict(op, a[0], a[1], out);
+    if ((op == KP_OP_AND || op == KP_OP_OR) && !n->shape.operand) {
+        fast_logic(op, a[0], a[1], out);
+        return true;
+    }
+    if (op == KP_OP_COND) {
+        bool known = a[0]->type <= KP_STRING;
+        *out = !known ? *a[0] : terminal(*a[0]) == KP_MDD_TRUE ? *a[1] : *a[2];
+        return true;
+    }
+    if (op == KP_OP_NOT) {
+        bool known = a[0]->type <= KP_STRING;
+        *out = known ? bool_cell(terminal(*a[0]) == KP_MDD_FALSE) : *a[0];
+        return true;
+    }
+    return false;
+}
+
+static void compute(struct search *s, uint32_t level)
+{
+    const struct kp_levels *l = &s->p->compute[level];
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t id = l->nodes[i];
+        const struct kp_rnode *n = &s->p->nodes[id];
+        const struct kp_cell *a[3] = {NULL, NULL, NULL};
+        if (n->list && in_list(n, &s->val[n->args[0]], &s->val[id]))
+            continue;
+        for (uint32_t k = 0; k < n->n_args && k < 3; k++)
+            a[k] = &s->val[n->args[k]];
+        if (fast(n, a, &s->val[id]))
+            continue;
+        for (uint32_t k = 0; k < n->n_args; k++)
+            hold(s->p, &n->holders[k], s->val[n->args[k]]);
+        s->val[id] = evaluate(n);
+    }
+}
+
 /* ---- the key of a state ---- */
 
+static const struct kp_cell open_cell = {.type = KP_CELL_OPEN};
+
 /* What is known of a node when `level` variables are. */
-static struct kp_cell known(const struct search *s, uint32_t node, uint32_t level)
+static const struct kp_cell *known(const struct search *s, uint32_t node, uint32_t level)
 {
     const struct kp_rnode *n = &s->p->nodes[node];
     if (n->level <= level)
-        return s->val[node];
-    return n->lazy ? s->early[node] : (struct kp_cell){.type = KP_CELL_OPEN};
+        return &s->val[node];
+    return n->lazy ? &s->early[node] : &open_cell;
 }
 
 /* Lazy nodes that a part of their arguments has decided. */
@@ -196,10 +250,15 @@ static void compute_early(struct search *s, uint32_t level)
     struct kp_program *p = s->p;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         struct kp_rnode *n = &p->nodes[i];
+        const struct kp_cell *a[3] = {NULL, NULL, NULL};
         if (!n->lazy || n->level <= level)
             continue;
+        for (uint32_t k = 0; k < n->n_args && k < 3; k++)
+            a[k] = known(s, n->args[k], level);
+        if (fast(n, a, &s->early[i]))
+            continue;
         for (uint32_t k = 0; k < n->n_args; k++)
-            hold(p, &n->holders[k], known(s, n->args[k], level));
+            hold(p, &n->holders[k], *known(s, n->args[k], level));
         s->early[i] = evaluate(n);
     }
 }
@@ -240,7 +299,7 @@ static void walk(struct search *s, uint32_t node, uint32_t level);
 static void walk_logic(struct search *s, const struct kp_rnode *n, uint32_t level)
 {
     for (uint32_t k = 0; k < 2; k++) {
-        struct kp_cell c = known(s, n->args[k], level);
+        struct kp_cell c = *known(s, n->args[k], level);
         if (c.type <= KP_STRING && !n->shape.operand)
             emit(s, (struct kp_cell){.type = KP_CELL_TRUE});
         else
@@ -253,7 +312,7 @@ static void walk_logic(struct search *s, const struct kp_rnode *n, uint32_t leve
 static void walk(struct search *s, uint32_t node, uint32_t level)
 {
     const struct kp_rnode *n = &s->p->nodes[node];
-    struct kp_cell c = known(s, node, level);
+    struct kp_cell c = *known(s, node, level);
     if (c.type <= KP_CELL_ERROR) {
         if (n->level > 0)
             emit_value(s, node, level, c);
@@ -266,7 +325,7 @@ static void walk(struct search *s, uint32_t node, uint32_t level)
     }
     struct kp_cell cond = {.type = KP_CELL_OPEN};
     if (n->shape.op == KP_OP_COND)
-        cond = known(s, n->args[0], level);
+        cond = *known(s, n->args[0], level);
     if (cond.type <= KP_STRING) {
         uint32_t taken = terminal(cond) == KP_MDD_TRUE ? 1 : 2;
         emit(s, (struct kp_cell){.bits = taken, .type = KP_CELL_CHOSEN});
@@ -364,7 +423,7 @@ static uint32_t solve(struct search *s, uint32_t level)
     bool lazy = s->p->nodes[s->p->root].lazy;
     if (lazy) {
         compute_early(s, level);
-        struct kp_cell root = known(s, s->p->root, level);
+        struct kp_cell root = *known(s, s->p->root, level);
         if (root.type <= KP_CELL_ERROR)
             return terminal(root);
     }

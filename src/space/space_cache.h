@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What a struct kp_space_cache holds; for space.c and space_cache*.c. Layer: space.
  *
- * A rule sees of the fixed names no more than the values of its largest parts that hold no
+ * A rule sees of the fixed names no more than the values of its largest parts without a
  * parameter, here called its views. With equal views it has equal diagrams, so these are kept
- * by the views. Diagrams that are equal are one, whatever rule or view they come from: so a
- * space is known by the set of the diagrams of its rules. */
+ * by the views. That holds as well for its largest parts over parameters with few assignments,
+ * and all their values: they are the deep views. There are more values to compute, but far
+ * fewer different ones: of ceildiv(N, 64/x) only a few numbers are left of N. They are looked
+ * at where the others are new. Diagrams that are equal are one, whatever rule or view they come
+ * from: so a space is known by the set of the diagrams of its rules. */
 #ifndef KP_SPACE_SPACE_CACHE_H
 #define KP_SPACE_SPACE_CACHE_H
 
@@ -14,8 +17,11 @@
 #include <stdatomic.h>
 
 enum {
-    KP_CACHE_VIEWS_MAX = 4096,   /* of all rules */
-    KP_CACHE_SLOTS_MAX = 1024,   /* kp_space_valid() has an environment on its stack */
+    KP_CACHE_VIEWS_MAX = 4096,    /* of all rules */
+    KP_CACHE_CELLS_MAX = 1 << 16, /* of all their values */
+    KP_CACHE_DEEP = 64,           /* assignments of a deep view at most */
+    KP_CACHE_DEEP_WORK = 256,     /* and that times the nodes of its expression */
+    KP_CACHE_SLOTS_MAX = 1024,    /* kp_space_valid() has an environment on its stack */
     KP_CACHE_ITEMS_MAX = 16384,  /* rules with their views, diagrams of rules, words: of each */
     KP_CACHE_DIAGRAMS_MAX = 128, /* of whole spaces */
     KP_CACHE_ORDERS_MAX = 4      /* orders that are tried before the last one stays */
@@ -29,18 +35,33 @@ struct kp_shared {
 };
 void kp_shared_release(struct kp_shared *s);
 
-struct kp_cache_rule { /* what does not depend on the fixed names */
+struct kp_cache_view {
     const struct kp_expr *expr;
+    const uint32_t *params; /* that stand in it */
+    uint32_t n_params;
+    uint32_t n_cells; /* their assignments */
+    uint32_t cell;    /* where its values begin in `seen` */
+    uint64_t looked;  /* they are of that space */
+};
+
+struct kp_cache_look {
     const uint32_t *views; /* ascending */
     uint32_t n_views;
+    uint32_t n_cells;
+};
+
+struct kp_cache_rule { /* what does not depend on the fixed names */
+    const struct kp_expr *expr;
+    struct kp_cache_look look[2]; /* views, deep views */
 };
 
 struct kp_cache_entry { /* a rule with what it saw */
     uint64_t hash;
     uint32_t rule;
-    uint32_t n_mdds;
+    uint32_t deep; /* 1: in its deep views */
     const struct kp_cell *seen;
     const uint32_t *mdds;
+    uint32_t n_mdds;
 };
 
 struct kp_cache_mdd {
@@ -69,12 +90,17 @@ struct kp_space_cache {
     struct kp_cache_rule *rules;
     size_t n_rules;
     unsigned char *known;
+    unsigned char *in_views; /* by slot: is it known, or a parameter? */
     size_t n_slots;
     int32_t *param_of_slot;
-    const struct kp_expr **views;
+    struct kp_cache_view *views;
     uint32_t n_views;
-    struct kp_cell *seen; /* by view: the value for the space at hand */
-    struct kp_cell *key;  /* of the rule at hand */
+    /* Of the space at hand. */
+    struct kp_value *values; /* by slot */
+    struct kp_cell *seen;    /* values of views */
+    struct kp_cell *key;     /* of a rule */
+    uint64_t spaces;         /* counts them */
+    bool failed;             /* no memory for a word */
     /* The order of the parameters, of use to all spaces that do not take much longer in it than
      * the one it was found for. */
     uint32_t order[KP_PARAMS_MAX];
@@ -101,18 +127,20 @@ struct kp_space_cache {
 /* Can the cache serve this space? The first one makes it its own. False as well when there is
  * no memory for that: then nothing is kept. */
 bool kp_cache_serves(struct kp_space_cache *c, const struct kp_space_desc *d);
-/* The values of all views, into `seen`. False: out of memory. */
-bool kp_cache_look(struct kp_space_cache *c, const struct kp_space_desc *d);
+/* From now on it is about this space. */
+void kp_cache_begin(struct kp_space_cache *c, const struct kp_space_desc *d);
+/* The value of each cell of a look, into `key`; `failed` when out of memory. */
+void kp_cache_see(struct kp_space_cache *c, const struct kp_cache_look *look);
 /* Forget all that hangs on the order. */
 void kp_cache_empty(struct kp_space_cache *c);
 /* Does it have to be emptied before it takes more? */
 bool kp_cache_is_full(const struct kp_space_cache *c);
 
-/* The entry of a rule with what it sees now; SIZE_MAX: there is none. */
-size_t kp_cache_find(struct kp_space_cache *c, uint32_t rule);
-/* Adds it with the diagrams of its atoms. False: out of memory, or full. */
-bool kp_cache_add(struct kp_space_cache *c, uint32_t rule, const struct kp_mdd *mdds, size_t n,
-                  size_t *entry);
+/* What a rule has with what it sees now; NULL: that is new. Valid until something is added. */
+const struct kp_cache_entry *kp_cache_find(struct kp_space_cache *c, uint32_t rule);
+/* Adds it with the diagrams of its atoms. NULL: out of memory, or full. */
+const struct kp_cache_entry *kp_cache_add(struct kp_space_cache *c, uint32_t rule,
+                                          const struct kp_mdd *mdds, size_t n);
 /* The diagram of the space whose rules have these diagrams (ascending); NULL: there is none. */
 struct kp_shared *kp_cache_diagram(struct kp_space_cache *c, const uint32_t *mdds, size_t n);
 /* Keeps it. Without memory it is not kept. */

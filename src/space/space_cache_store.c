@@ -157,27 +157,27 @@ static uint32_t mdd_number(struct kp_space_cache *c, const struct kp_mdd *m)
 /* ---- rules with what they see ---- */
 
 /* Into c->key. */
-static uint64_t make_key(struct kp_space_cache *c, uint32_t rule)
+static uint64_t see(struct kp_space_cache *c, uint32_t rule, uint32_t deep)
 {
-    const struct kp_cache_rule *r = &c->rules[rule];
-    for (uint32_t i = 0; i < r->n_views; i++)
-        c->key[i] = c->seen[r->views[i]];
-    return kp_hash64(c->key, r->n_views * sizeof(*c->key), rule);
+    const struct kp_cache_look *look = &c->rules[rule].look[deep];
+    kp_cache_see(c, look);
+    return kp_hash64(c->key, look->n_cells * sizeof(*c->key), 2 * (uint64_t)rule + deep);
 }
 
-size_t kp_cache_find(struct kp_space_cache *c, uint32_t rule)
+static const struct kp_cache_entry *find(struct kp_space_cache *c, uint32_t rule, uint32_t deep)
 {
     if (c->n_entries == 0)
-        return SIZE_MAX;
-    uint64_t hash = make_key(c, rule);
-    size_t bytes = c->rules[rule].n_views * sizeof(*c->key);
+        return NULL;
+    uint64_t hash = see(c, rule, deep);
+    size_t bytes = c->rules[rule].look[deep].n_cells * sizeof(*c->key);
     size_t mask = c->table_cap - 1;
     for (size_t at = (size_t)hash & mask; c->table[at]; at = (at + 1) & mask) {
         const struct kp_cache_entry *e = &c->entries[c->table[at] - 1];
-        if (e->hash == hash && e->rule == rule && same_bytes(e->seen, c->key, bytes))
-            return c->table[at] - 1;
+        if (e->hash == hash && e->rule == rule && e->deep == deep &&
+            same_bytes(e->seen, c->key, bytes))
+            return e;
     }
-    return SIZE_MAX;
+    return NULL;
 }
 
 static void place(struct kp_space_cache *c, size_t entry)
@@ -203,30 +203,59 @@ static bool grow_table(struct kp_space_cache *c)
     return true;
 }
 
-bool kp_cache_add(struct kp_space_cache *c, uint32_t rule, const struct kp_mdd *mdds, size_t n,
-                  size_t *entry)
+/* An entry with these diagrams, which stand in the store. */
+static const struct kp_cache_entry *put(struct kp_space_cache *c, uint32_t rule, uint32_t deep,
+                                        const uint32_t *mdds, uint32_t n)
 {
-    struct kp_cache_entry e = {.rule = rule};
+    struct kp_cache_entry e = {.rule = rule, .deep = deep, .mdds = mdds, .n_mdds = n};
     void *items = c->entries;
-    uint32_t *numbers = kp_arena_alloc(&c->store, n + 1, sizeof(*numbers));
-    if (!numbers || !kp_grow(&items, &c->cap_entries, c->n_entries, sizeof(*c->entries),
-                             KP_CACHE_ITEMS_MAX))
-        return false;
+    if (!kp_grow(&items, &c->cap_entries, c->n_entries, sizeof(*c->entries),
+                 KP_CACHE_ITEMS_MAX))
+        return NULL;
     c->entries = items;
+    e.hash = see(c, rule, deep);
+    e.seen = copied(&c->store, c->key, c->rules[rule].look[deep].n_cells, sizeof(*c->key));
+    if (!e.seen || (2 * (c->n_entries + 1) > c->table_cap && !grow_table(c)))
+        return NULL;
+    c->entries[c->n_entries] = e;
+    place(c, c->n_entries);
+    return &c->entries[c->n_entries++];
+}
+
+/* Do deep views say more than the others? */
+static bool has_deep(const struct kp_space_cache *c, uint32_t rule)
+{
+    const struct kp_cache_look *deep = &c->rules[rule].look[1];
+    return deep->n_cells > deep->n_views;
+}
+
+const struct kp_cache_entry *kp_cache_find(struct kp_space_cache *c, uint32_t rule)
+{
+    const struct kp_cache_entry *e = find(c, rule, 0);
+    if (e || !has_deep(c, rule))
+        return e;
+    e = find(c, rule, 1);
+    if (!e)
+        return NULL;
+    const struct kp_cache_entry *added = put(c, rule, 0, e->mdds, e->n_mdds);
+    return added ? added : find(c, rule, 1); /* `put` may have moved it */
+}
+
+const struct kp_cache_entry *kp_cache_add(struct kp_space_cache *c, uint32_t rule,
+                                          const struct kp_mdd *mdds, size_t n)
+{
+    uint32_t n_numbers = 0;
+    uint32_t *numbers = kp_arena_alloc(&c->store, n + 1, sizeof(*numbers));
+    if (!numbers)
+        return NULL;
     for (size_t i = 0; i < n; i++) {
         if (mdds[i].root == KP_MDD_TRUE)
             continue;
-        numbers[e.n_mdds] = mdd_number(c, &mdds[i]);
-        if (numbers[e.n_mdds++] == UINT32_MAX)
-            return false;
+        numbers[n_numbers] = mdd_number(c, &mdds[i]);
+        if (numbers[n_numbers++] == UINT32_MAX)
+            return NULL;
     }
-    e.hash = make_key(c, rule);
-    e.mdds = numbers;
-    e.seen = copied(&c->store, c->key, c->rules[rule].n_views, sizeof(*c->key));
-    if (!e.seen || (2 * (c->n_entries + 1) > c->table_cap && !grow_table(c)))
-        return false;
-    c->entries[c->n_entries] = e;
-    place(c, c->n_entries);
-    *entry = c->n_entries++;
-    return true;
+    if (has_deep(c, rule) && !put(c, rule, 1, numbers, n_numbers))
+        return NULL;
+    return put(c, rule, 0, numbers, n_numbers);
 }

@@ -39,7 +39,8 @@ static kopt_status make_mdds(struct recalling *r, const struct kp_atoms *atoms,
 }
 
 /* A rule that sees what it did not see before. */
-static kopt_status add_rule(struct recalling *r, uint32_t rule, size_t *entry)
+static kopt_status add_rule(struct recalling *r, uint32_t rule,
+                            const struct kp_cache_entry **entry)
 {
     struct kp_arena arena = KP_ARENA_INIT(r->s->budget.max);
     struct kp_term_input in = {r->s->desc, r->c->param_of_slot, &arena};
@@ -52,8 +53,10 @@ static kopt_status add_rule(struct recalling *r, uint32_t rule, size_t *entry)
         mdds = kp_arena_alloc(&arena, atoms.n, sizeof(*mdds));
     if (st == KOPT_OK)
         st = mdds ? make_mdds(r, &atoms, mdds, &n) : KOPT_ENOMEM;
-    if (st == KOPT_OK && !kp_cache_add(r->c, rule, mdds, n, entry))
-        st = KOPT_ENOMEM;
+    if (st == KOPT_OK) {
+        *entry = kp_cache_add(r->c, rule, mdds, n);
+        st = *entry ? KOPT_OK : KOPT_ENOMEM;
+    }
     for (size_t i = 0; i < n; i++)
         kp_mdd_deinit(&mdds[i], &r->s->budget);
     if (arena.over)
@@ -88,15 +91,16 @@ static bool add_number(struct recalling *r, uint32_t mdd)
 static kopt_status gather_rules(struct recalling *r)
 {
     struct kp_space_cache *c = r->c;
-    if (!kp_cache_look(c, r->s->desc))
-        return KOPT_ENOMEM;
+    kp_cache_begin(c, r->s->desc);
     for (uint32_t rule = 0; rule < c->n_rules; rule++) {
-        size_t entry = kp_cache_find(c, rule);
-        kopt_status st = entry == SIZE_MAX ? add_rule(r, rule, &entry) : KOPT_OK;
+        const struct kp_cache_entry *entry = kp_cache_find(c, rule);
+        kopt_status st = entry ? KOPT_OK : add_rule(r, rule, &entry);
+        if (c->failed)
+            st = KOPT_ENOMEM;
         if (st != KOPT_OK)
             return st;
-        for (uint32_t i = 0; i < c->entries[entry].n_mdds; i++)
-            if (!add_number(r, c->entries[entry].mdds[i]))
+        for (uint32_t i = 0; i < entry->n_mdds; i++)
+            if (!add_number(r, entry->mdds[i]))
                 return KOPT_ENOMEM;
     }
     return KOPT_OK;
