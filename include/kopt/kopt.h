@@ -4,6 +4,7 @@
 #define KOPT_KOPT_H
 
 #include <kopt/device.h>
+#include <kopt/predict.h>
 #include <kopt/space.h>
 #include <kopt/status.h>
 #include <kopt/store.h>

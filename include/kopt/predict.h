@@ -99,12 +99,16 @@ typedef struct kopt_train_start {
     const char *kernel;
     const char *network;
     size_t rows, left_out, skipped;
-    const char *skipped_why;           /* of the first, "" = none */
-    size_t train, valid, test;         /* problems */
-    size_t without;                    /* problems all of whose configurations failed */
-    size_t constant;                   /* parameters with one value only */
-    size_t canonical;                  /* rows put in canonical form */
+    const char *skipped_why;   /* of the first, "" = none */
+    size_t train, valid, test; /* problems */
+    size_t without;            /* problems all of whose configurations failed */
+    size_t examples;  /* configurations that are learned: more than problems where several
+                         measured nearly as fast as the best */
+    size_t constant;  /* parameters with one value only */
+    size_t canonical; /* rows put in canonical form */
     size_t fields, params, parameters; /* the last: numbers of one network */
+    unsigned resumed;     /* epochs that were done before, of network `resumed_net`; 0 = none */
+    unsigned resumed_net; /* from 0 */
 } kopt_train_start;
 
 /* Zero means the default throughout. Everything is borrowed during the call. */
@@ -120,7 +124,7 @@ typedef struct kopt_train_options {
     unsigned patience;   /* epochs without a better validation loss */
     unsigned batch;
     double rate;      /* of learning */
-    double dropout;   /* below 0 = the network's own, as is 0 */
+    double dropout;   /* 0 = the network's own; below 0 = none */
     double smoothing; /* of labels; below 0 = none */
     unsigned hidden, embed, layers;
     int cell;         /* recurrent networks: 0 LSTM, 1 GRU */
@@ -134,9 +138,11 @@ typedef struct kopt_train_options {
 } kopt_train_options;
 KOPT_API void kopt_train_options_init(kopt_train_options *o);
 
-/* Errors: those of the data (KOPT_EIO, KOPT_EINPUT, KOPT_ERANGE), KOPT_EUSAGE, KOPT_EFAILED
- * (the loss is no number any more; the last good model was written), KOPT_EFULL, KOPT_ENOMEM.
- */
+/* Writes `out` at the end, at once; until then `out`.partial has the state of the training, a
+ * few seconds old at most. Errors: those of the data (KOPT_EIO, KOPT_EINPUT, KOPT_ERANGE),
+ * KOPT_EUSAGE (options; `resume` and a state of another training), KOPT_EINTR (`epoch` ended
+ * it: `out` has what was learned, `out`.partial stays), KOPT_EFAILED (the loss is no number any
+ * more; the last good model was written, where there was one), KOPT_EFULL, KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_train(const kopt_train_options *o, kopt_error *err);
 /* Names of the networks, from 0; NULL past the end. `about` may be NULL. */
 KOPT_API const char *kopt_network(size_t i, const char **about);
@@ -167,6 +173,17 @@ typedef struct kopt_eval_row {
     kopt_judgement j;
 } kopt_eval_row;
 
+typedef struct kopt_eval_start {
+    const char *source;
+    const char *kernel;
+    const char *network;
+    size_t rows, left_out, skipped;
+    const char *skipped_why; /* of the first, "" = none */
+    size_t problems;         /* that are judged */
+    size_t known;            /* problems that the majority and the neighbours know */
+    int same_data;           /* 1: the rows are those that the model was trained with */
+} kopt_eval_start;
+
 typedef struct kopt_eval_options {
     size_t struct_bytes; /* set by kopt_eval_options_init() */
     const char *model;   /* file */
@@ -174,7 +191,10 @@ typedef struct kopt_eval_options {
         data;         /* kernel, rules, split: NULL or 0 = what the model was trained with */
     const char *part; /* "test" (NULL), "valid", "train" or "all" */
     size_t width;     /* 0 = 100 */
-    unsigned threads;
+    unsigned threads; /* 0 = one for each core */
+    void *user;
+    void (*start)(void *user, const kopt_eval_start *s); /* may be NULL */
+    void (*judging)(void *user, const char *name);       /* before each row; may be NULL */
 } kopt_eval_options;
 KOPT_API void kopt_eval_options_init(kopt_eval_options *o);
 

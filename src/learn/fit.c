@@ -105,16 +105,21 @@ static kopt_status begin(const struct kp_lesson *l, const struct kp_fit_options 
  */
 
 struct going {
+    const struct kp_lesson *l;
+    const struct kp_fit_options *o;
     const struct kp_fit_hooks *hooks;
+    struct kp_model *m;
     size_t net;
-    const struct kp_net *best;
-    struct kp_json *epochs;
+    const struct kp_train_state *now;
+    struct kp_json *log;    /* of the networks that are done */
+    struct kp_json *epochs; /* of this one */
     bool stopped;
+    kopt_status st; /* of saving */
+    kopt_error *err;
 };
 
-static bool on_epoch(void *user, const struct kp_epoch *e)
+static void add_epoch(struct going *g, const struct kp_epoch *e)
 {
-    struct going *g = user;
     struct kp_json *row = kp_json_new_array();
     bool ok = row && kp_json_push(row, kp_json_new_f64(e->train_loss)) &&
               kp_json_push(row, kp_json_new_f64(e->valid_loss)) &&
@@ -123,73 +128,134 @@ static bool on_epoch(void *user, const struct kp_epoch *e)
         (void)kp_json_push(g->epochs, row); /* a curve with a gap is no reason to stop */
     else
         kp_json_free(row);
+}
+
+static kopt_status save(const struct going *g)
+{
+    struct kp_json *log = kp_json_dup(g->log);
+    struct kp_fit_state s = {
+        .net = g->net, .n_floats = g->m->nets[g->net]->params.n_floats, .log = log};
+    kopt_status st = KOPT_OK;
+    for (size_t k = 0; k <= g->net; k++)
+        s.values[k] = g->m->nets[k]->values;
+    s.train = *g->now;
+    if (kp_json_push(log, kp_json_dup(g->epochs)))
+        st = g->hooks->save(g->hooks->user, &s, g->stopped, g->err);
+    else
+        st = kp_err_nomem(g->err);
+    kp_json_free(log);
+    return st;
+}
+
+static bool on_state(void *user, const struct kp_train_state *s)
+{
+    struct going *g = user;
+    g->now = s;
+    return true;
+}
+
+static bool on_epoch(void *user, const struct kp_epoch *e)
+{
+    struct going *g = user;
+    add_epoch(g, e);
     if (g->hooks && g->hooks->epoch && !g->hooks->epoch(g->hooks->user, g->net, e))
         g->stopped = true;
-    return !g->stopped;
+    if (g->hooks && g->hooks->save)
+        g->st = save(g);
+    return !g->stopped && g->st == KOPT_OK;
 }
 
-static bool on_save(void *user, const struct kp_train_state *s)
-{
-    const struct going *g = user;
-    return !g->hooks || !g->hooks->save || g->hooks->save(g->hooks->user, g->net, g->best, s);
-}
-
-static kopt_status fit_net(const struct kp_lesson *l, const struct kp_fit_options *o,
-                           struct kp_model *m, struct going *g, kopt_error *err)
+struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o)
 {
     struct kp_net_shape shape = o->shape;
-    struct kp_train_plan plan = o->plan;
-    struct kp_epoch best;
-    struct kp_net *net;
-    const struct kp_train_hooks hooks = {.user = g, .epoch = on_epoch, .save = on_save};
     shape.n_tokens = kp_encoder_n_tokens(l->encoder);
     shape.n_vocab = kp_encoder_n_vocab(l->encoder);
     shape.n_features = kp_encoder_n_features(l->encoder);
     shape.n_targets = l->data->n_targets;
     for (size_t t = 0; t < l->data->n_targets; t++)
         shape.n_values[t] = l->data->targets[t].n_values;
-    plan.seed += g->net;
-    kopt_status st = kp_net_new(o->ops, &shape, plan.seed, &net, err);
+    return shape;
+}
+
+/* Network g->net, not trained yet, behind those that the model has. */
+static kopt_status new_net(struct going *g)
+{
+    const struct kp_net_shape shape = kp_fit_shape(g->l, g->o);
+    struct kp_net *net;
+    kopt_status st = kp_net_new(g->o->ops, &shape, g->o->plan.seed + g->net, &net, g->err);
     if (st != KOPT_OK)
         return st;
-    g->best = net;
-    st = kp_train(net, &l->examples[KP_ROLE_TRAIN], &l->examples[KP_ROLE_VALID], &plan, &hooks,
-                  NULL, &best, err);
-    m->nets[m->n_nets++] = net;
+    g->m->nets[g->m->n_nets++] = net;
+    const struct kp_fit_state *r = g->hooks ? g->hooks->resume : NULL;
+    if (!r || g->net > r->net)
+        return KOPT_OK;
+    if (r->n_floats != net->params.n_floats)
+        return kp_err(g->err, KOPT_EINPUT,
+                      "the state of the training is of another network: %zu numbers, not %zu",
+                      r->n_floats, net->params.n_floats);
+    memcpy(net->values, r->values[g->net], r->n_floats * sizeof(float));
+    return KOPT_OK;
+}
+
+static kopt_status train_net(struct going *g)
+{
+    struct kp_train_plan plan = g->o->plan;
+    struct kp_epoch best;
+    const struct kp_train_hooks hooks = {.user = g, .epoch = on_epoch, .save = on_state};
+    const struct kp_fit_state *r = g->hooks ? g->hooks->resume : NULL;
+    if (r && g->net < r->net)
+        return KOPT_OK;
+    const struct kp_train_state *from = r && g->net == r->net ? &r->train : NULL;
+    plan.seed += g->net;
+    kopt_status st =
+        kp_train(g->m->nets[g->net], &g->l->examples[KP_ROLE_TRAIN],
+                 &g->l->examples[KP_ROLE_VALID], &plan, &hooks, from, &best, g->err);
+    if (st == KOPT_OK)
+        st = g->st;
+    if (st == KOPT_EFAILED && best.number == 0 && !(from && from->best_epoch)) {
+        kp_net_free(g->m->nets[--g->m->n_nets]); /* as it was drawn from the seed */
+        (void)kp_err(g->err, st, "the loss is not a number any more in the first epoch%s",
+                     g->m->n_nets ? "; the networks before are kept" : "");
+        kp_err_hint(g->err, "a lower learning rate usually helps");
+    }
+    return st;
+}
+
+static kopt_status fit_net(struct going *g)
+{
+    const struct kp_fit_state *r = g->hooks ? g->hooks->resume : NULL;
+    const struct kp_json *before = r && g->net <= r->net ? kp_json_at(r->log, g->net) : NULL;
+    g->epochs = before ? kp_json_dup(before) : kp_json_new_array();
+    kopt_status st = g->epochs ? new_net(g) : kp_err_nomem(g->err);
+    if (st == KOPT_OK)
+        st = train_net(g);
+    if (!kp_json_push(g->log, g->epochs) && st == KOPT_OK)
+        st = kp_err_nomem(g->err);
+    g->epochs = NULL;
     return st;
 }
 
 kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
                    const struct kp_fit_hooks *hooks, struct kp_model **out, kopt_error *err)
 {
-    struct kp_json *log = kp_json_new_array();
-    struct going g = {.hooks = hooks};
-    struct kp_model *m = NULL;
+    struct going g = {.l = l, .o = o, .hooks = hooks, .err = err};
     *out = NULL;
-    if (!log)
-        return kp_err_nomem(err);
-    kopt_status st = begin(l, o, &m, err);
-    for (; st == KOPT_OK && g.net < o->nets && g.net < KP_BEAM_NETS_MAX && !g.stopped;
-         g.net++) {
-        g.epochs = kp_json_new_array();
-        if (!g.epochs) {
-            st = kp_err_nomem(err);
-            break;
-        }
-        st = fit_net(l, o, m, &g, err);
-        if (!kp_json_push(log, g.epochs) && st == KOPT_OK)
-            st = kp_err_nomem(err);
-    }
-    if (!m) {
-        kp_json_free(log);
+    kopt_status st = begin(l, o, &g.m, err);
+    if (st != KOPT_OK)
         return st;
-    }
-    if (!kp_json_set(m->info, "training", log) && st == KOPT_OK)
+    g.log = kp_json_new_array();
+    if (!g.log)
         st = kp_err_nomem(err);
-    if (m->n_nets == 0 || (st != KOPT_OK && st != KOPT_EFAILED)) {
-        kp_model_free(m);
+    while (st == KOPT_OK && g.net < o->nets && g.net < KP_BEAM_NETS_MAX && !g.stopped) {
+        st = fit_net(&g);
+        g.net++;
+    }
+    if (!kp_json_set(g.m->info, "training", g.log) && st == KOPT_OK)
+        st = kp_err_nomem(err);
+    if (g.m->n_nets == 0 || (st != KOPT_OK && st != KOPT_EFAILED)) {
+        kp_model_free(g.m);
         return st;
     }
-    *out = m;
+    *out = g.m;
     return st;
 }

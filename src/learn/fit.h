@@ -20,19 +20,36 @@ struct kp_fit_options {
 /* What a model is trained with when nothing is said. */
 struct kp_fit_options kp_fit_default(const struct kp_net_ops *ops);
 
+/* The shape of the lesson's networks: options' sizes, the rest by the lesson. */
+struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o);
+
+/* Where fitting stands: networks that are done, and the one in training. */
+struct kp_fit_state {
+    size_t net;                            /* in training; those before it are done */
+    const float *values[KP_BEAM_NETS_MAX]; /* [net + 1]: slabs; of `net` the best so far */
+    size_t n_floats;                       /* of a slab */
+    struct kp_train_state train;           /* of `net` */
+    const struct kp_json *log;             /* [net + 1]: what "training" in the info will be */
+};
+
 struct kp_fit_hooks {
     void *user;
     /* After each epoch of network `net`; false: stop, and keep what there is. May be NULL. */
     bool (*epoch)(void *user, size_t net, const struct kp_epoch *e);
-    /* The state of network `net` after an epoch, and the models' values so far; see
-     * kp_train_hooks. May be NULL. */
-    bool (*save)(void *user, size_t net, const struct kp_net *best,
-                 const struct kp_train_state *s);
+    /* After that: everything that is needed to go on from there. `stopped`: there will be no
+     * other call. Its error ends the fitting. May be NULL. */
+    kopt_status (*save)(void *user, const struct kp_fit_state *s, bool stopped,
+                        kopt_error *err);
+    /* Goes on from there instead of from the start; NULL: from the start. It must be of the
+     * same lesson and options; then the model is the same as in one go. */
+    const struct kp_fit_state *resume;
 };
 
-/* The model's info gets "training": {"epochs": [..], ..} of each network. Owner:
- * kp_model_free(). Errors: those of kp_train(); of KOPT_EFAILED the model with the last good
- * values is there all the same (*out is not NULL). */
+/* The model's info gets "training": for each network a list of its epochs' training loss,
+ * validation loss and share of right targets. Owner: kp_model_free(). Errors: those of
+ * kp_train() and of hooks->save; KOPT_EINPUT (hooks->resume is of another network); of
+ * KOPT_EFAILED the model with the last good values is there all the same (*out is not NULL)
+ * unless no epoch was good. */
 kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
                    const struct kp_fit_hooks *hooks, struct kp_model **out, kopt_error *err);
 

@@ -11,7 +11,7 @@ extern const size_t kp_judge_at[KP_JUDGE_AT];   /* exact match among the first 1
 extern const size_t kp_judge_kept[KP_JUDGE_AT]; /* best speed after 0, 1, 5, 20 measurements */
 
 struct kp_judge_options {
-    size_t width; /* of the beam; 0 = 100 */
+    size_t width; /* of a model's beam; 0 = 100 */
     bool unconstrained;
     const struct kp_limits *limits;
     unsigned threads; /* 0 = all */
@@ -32,15 +32,45 @@ struct kp_judgement {
     size_t n_timed;
     double kept_mean[KP_JUDGE_AT];
     double kept_p5[KP_JUDGE_AT];
-    double seconds; /* for each prediction, one thread */
+    double seconds; /* for each prediction, which one thread makes */
+};
+
+/* Who is judged. */
+struct kp_judged {
+    const void *user;
+    /* Its k best configurations for a problem of the data set, as value indices of `targets`.
+     * Called by any thread. KOPT_ENOTFOUND: it has no answer. */
+    kopt_status (*predict)(const void *user, size_t problem, size_t k,
+                           struct kp_prediction *out, kopt_error *err);
+    const struct kp_target *targets;
+    size_t n_targets;
+    const struct kp_kernel *rules; /* NULL: none */
+    /* Whose positions count given the true ones before; NULL: those shares are NaN. */
+    const struct kp_model *forced;
 };
 
 /* Those problems of `d` for which roles[p] == role. A problem's truth is the row of its least
- * time, else its only row. Errors: those of kp_model_predict() but KOPT_ENOTFOUND, which counts
- * as no answer; KOPT_EINPUT (the data set's fields or targets are not the model's). */
+ * time, else its first row (kp_judge_truth()); one of which all rows failed has none and does
+ * not count. Of the options `width` and `unconstrained` are the predictor's own matter. Errors:
+ * those of predict() but KOPT_ENOTFOUND, which counts as no answer; KOPT_EINPUT (there is no
+ * such problem). The data set's targets are `targets` by name. */
+kopt_status kp_judge_any(const struct kp_judged *who, const struct kp_dataset *d,
+                         const unsigned char *roles, unsigned char role,
+                         const struct kp_judge_options *o, struct kp_judgement *out,
+                         kopt_error *err);
+/* The same for a model. Errors: also those of kp_judge_check(). */
 kopt_status kp_judge(const struct kp_model *m, const struct kp_dataset *d,
                      const unsigned char *roles, unsigned char role,
                      const struct kp_judge_options *o, struct kp_judgement *out,
                      kopt_error *err);
+
+/* KOPT_EINPUT: the data set's fields or targets are not the model's. */
+kopt_status kp_judge_check(const struct kp_model *m, const struct kp_dataset *d,
+                           kopt_error *err);
+
+/* first[n_problems + 1]: where each problem's rows begin. */
+void kp_judge_rows(const struct kp_dataset *d, size_t *first);
+/* Of the rows from `from` to before `to` that of the least time, else the first. */
+size_t kp_judge_truth(const struct kp_dataset *d, size_t from, size_t to);
 
 #endif

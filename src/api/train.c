@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* Training for other programs. Layer: api. */
+#include "api/data.h"
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "learn/fit.h"
+#include "learn/partial.h"
+#include "os/clock.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { INFO_MAX = 64 << 20, LIST_MAX = 240, SALT = 1, EPOCHS_MAX = 1000000 };
+static const double save_seconds = 5;
+static const double near_default = 0.05;
+
+struct training {
+    const kopt_train_options *o;
+    struct kp_data data;
+    struct kp_lesson *lesson;
+    struct kp_fit_options fit;
+    double near_best;
+    struct kp_json *info; /* without "training" */
+    char identity[KP_SHA256_HEX + 1];
+    char *partial_path;
+    struct kp_partial *partial; /* NULL: from the start */
+    size_t n_params;            /* of one network */
+    int64_t saved_ns;
+    bool stopped;
+    unsigned epoch; /* done, of network `net` */
+    size_t net;
+    kopt_error *err;
+};
+
+void kopt_train_options_init(kopt_train_options *o)
+{
+    *o = (kopt_train_options){.struct_bytes = sizeof(*o)};
+}
+
+const char *kopt_network(size_t i, const char **about)
+{
+    const struct kp_net_ops *ops = kp_net_at(i);
+    if (about)
+        *about = ops ? ops->about : NULL;
+    return ops ? ops->name : NULL;
+}
+
+/* --- options ------------------------------------------------------------------------------ */
+
+static kopt_status find_network(struct training *t, const struct kp_net_ops **ops)
+{
+    const char *name = t->o->network ? t->o->network : kp_net_at(0)->name;
+    struct kp_buf names = KP_BUF_INIT(LIST_MAX);
+    const struct kp_net_ops *at;
+    *ops = kp_net_find(name);
+    if (*ops)
+        return KOPT_OK;
+    kopt_status st = kp_err(t->err, KOPT_EUSAGE, "there is no network '%s'", name);
+    for (size_t i = 0; (at = kp_net_at(i)) != NULL; i++)
+        kp_buf_addf(&names, "%s%s", i ? ", " : "", at->name);
+    kp_err_hint(t->err, "they are %s", kp_buf_text(&names));
+    kp_buf_deinit(&names);
+    return st;
+}
+
+static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
+{
+    if (o->nets > KP_BEAM_NETS_MAX)
+        return kp_err(err, KOPT_EUSAGE, "%u networks: at most %d", o->nets,
+                      (int)KP_BEAM_NETS_MAX);
+    if (o->epochs > EPOCHS_MAX)
+        return kp_err(err, KOPT_EUSAGE, "%u epochs: at most %d", o->epochs, (int)EPOCHS_MAX);
+    if (!(o->rate >= 0 && isfinite(o->rate)))
+        return kp_err(err, KOPT_EUSAGE, "the learning rate must be above 0");
+    if (!(o->dropout < 1))
+        return kp_err(err, KOPT_EUSAGE, "dropout is a share below 1");
+    if (!(o->smoothing < 1))
+        return kp_err(err, KOPT_EUSAGE, "smoothing is a share below 1");
+    if (!isfinite(o->near_best))
+        return kp_err(err, KOPT_EUSAGE, "near_best must be finite");
+    if (o->hidden % 2 != 0)
+        return kp_err(err, KOPT_EUSAGE, "%u hidden units: their number is even", o->hidden);
+    if (o->cell < 0 || o->cell > 1 || o->score < 0 || o->score > 1)
+        return kp_err(err, KOPT_EUSAGE, "cell and score are 0 or 1");
+    return KOPT_OK;
+}
+
+/* A place where the model cannot be written is worth knowing before an hour of training. */
+static kopt_status check_out(const char *path, kopt_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return kp_err(err, KOPT_EIO, "%s is there and no plain file", path);
+    char *dir = kp_path_dir(path);
+    if (!dir)
+        return kp_err_nomem(err);
+    kopt_status st = KOPT_OK;
+    if (access(dir, W_OK | X_OK) != 0)
+        st =
+            kp_err(err, KOPT_EIO, "cannot write %s: %s: %s", path, dir, strerrordesc_np(errno));
+    kp_free(dir);
+    return st;
+}
+
+static void set_sizes(const kopt_train_options *o, struct kp_fit_options *f)
+{
+    struct kp_net_shape *s = &f->shape;
+    struct kp_train_plan *p = &f->plan;
+    s->hidden = o->hidden;
+    s->embed = o->embed;
+    s->layers = o->layers;
+    s->cell = (uint32_t)o->cell;
+    s->score = (uint32_t)o->score;
+    s->dropout = o->dropout > 0 ? (float)o->dropout : o->dropout < 0 ? 0 : -1;
+    p->threads = o->threads;
+    p->seed = o->seed ? o->seed : p->seed;
+    p->epochs = o->epochs ? o->epochs : p->epochs;
+    p->patience = o->patience ? o->patience : p->patience;
+    p->batch = o->batch ? o->batch : p->batch;
+    p->adam.rate = o->rate > 0 ? (float)o->rate : p->adam.rate;
+    if (o->smoothing != 0)
+        p->smoothing = o->smoothing > 0 ? (float)o->smoothing : 0;
+}
+
+static kopt_status read_options(struct training *t)
+{
+    const kopt_train_options *o = t->o;
+    const struct kp_net_ops *ops;
+    if (o->struct_bytes != sizeof(*o))
+        return kp_err(t->err, KOPT_EUSAGE,
+                      "the options were not set up by kopt_train_options_init() of this "
+                      "version");
+    if (!o->out)
+        return kp_err(t->err, KOPT_EUSAGE, "no file is named for the model");
+    kopt_status st = find_network(t, &ops);
+    if (st == KOPT_OK)
+        st = check_numbers(o, t->err);
+    if (st == KOPT_OK)
+        st = check_out(o->out, t->err);
+    if (st != KOPT_OK)
+        return st;
+    t->fit = kp_fit_default(ops);
+    t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : 1;
+    set_sizes(o, &t->fit);
+    t->near_best = o->near_best == 0 ? near_default : o->near_best > 0 ? o->near_best : 0;
+    size_t n = strlen(o->out) + sizeof(".partial");
+    t->partial_path = kp_calloc(n, 1);
+    if (!t->partial_path)
+        return kp_err_nomem(t->err);
+    (void)snprintf(t->partial_path, n, "%s.partial", o->out);
+    return KOPT_OK;
+}
+
+/* --- what is written beside the networks -------------------------------------------------- */
+
+static struct kp_json *texts(const char *const *list, size_t n)
+{
+    struct kp_json *a = kp_json_new_array();
+    for (size_t i = 0; a && i < n; i++) {
+        if (!kp_json_push(a, kp_json_new_str(kp_str_from(list[i])))) {
+            kp_json_free(a);
+            return NULL;
+        }
+    }
+    return a;
+}
+
+static struct kp_json *info_data(const struct training *t)
+{
+    const struct kp_load_report *r = &t->data.report;
+    struct kp_json *j = kp_json_new_object();
+    bool ok = j && kp_json_set_str(j, "source", kp_source_name(r->source)) &&
+              kp_json_set_str(j, "sha256", r->hash) &&
+              kp_json_set_i64(j, "rows", (int64_t)t->data.set->n_rows) &&
+              kp_json_set_i64(j, "problems", (int64_t)t->data.set->n_problems) &&
+              kp_json_set_i64(j, "left_out", (int64_t)r->left_out) &&
+              kp_json_set_i64(j, "skipped", (int64_t)r->skipped);
+    if (ok)
+        return j;
+    kp_json_free(j);
+    return NULL;
+}
+
+static struct kp_json *info_split(const kopt_data_options *o)
+{
+    struct kp_json *j = kp_json_new_object();
+    bool ok = j && kp_json_set_i64(j, "salt", SALT) && kp_json_set_i64(j, "fold", o->fold) &&
+              kp_json_set(j, "group", texts(o->group, o->n_group));
+    if (ok)
+        return j;
+    kp_json_free(j);
+    return NULL;
+}
+
+/* A float as the decimal that was meant: 0.002, not 0.0020000000949949026. */
+static double decimal(float x)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%.7g", (double)x);
+    return strtod(text, NULL);
+}
+
+static struct kp_json *info_plan(const struct training *t)
+{
+    const struct kp_train_plan *p = &t->fit.plan;
+    struct kp_json *j = kp_json_new_object();
+    bool ok = j && kp_json_set_i64(j, "nets", (int64_t)t->fit.nets) &&
+              kp_json_set_i64(j, "seed", (int64_t)p->seed) &&
+              kp_json_set_i64(j, "shards", p->shards) &&
+              kp_json_set_i64(j, "batch", (int64_t)p->batch) &&
+              kp_json_set_i64(j, "epochs", p->epochs) &&
+              kp_json_set_i64(j, "patience", p->patience) &&
+              kp_json_set_f64(j, "smoothing", decimal(p->smoothing)) &&
+              kp_json_set_f64(j, "unknown", decimal(p->unknown)) &&
+              kp_json_set_f64(j, "rate", decimal(p->adam.rate)) &&
+              kp_json_set_f64(j, "decay", decimal(p->adam.decay)) &&
+              kp_json_set_f64(j, "clip", decimal(p->adam.clip)) &&
+              kp_json_set_i64(j, "warm", (int64_t)p->adam.warm) &&
+              kp_json_set_f64(j, "floor", decimal(p->adam.floor)) &&
+              kp_json_set_f64(j, "near_best", t->near_best);
+    if (ok)
+        return j;
+    kp_json_free(j);
+    return NULL;
+}
+
+static kopt_status identify(struct training *t, const struct kp_net_shape *shape)
+{
+    struct kp_buf text = KP_BUF_INIT(INFO_MAX);
+    struct kp_sha256 *sha;
+    struct kp_json *s = kp_net_shape_to_json(shape);
+    kopt_status st = s ? kp_sha256_new(&sha, t->err) : kp_err_nomem(t->err);
+    if (st == KOPT_OK) {
+        kp_json_dump(t->info, &text);
+        kp_json_dump(s, &text);
+        kp_buf_adds(&text, t->fit.ops->name);
+        st = kp_buf_status(&text, t->err);
+        kp_sha256_add_field(sha, kp_buf_text(&text), text.len);
+        kp_sha256_add_field(sha, kp_buf_text(&t->data.text), t->data.text.len);
+        kp_sha256_finish(sha, t->identity);
+    }
+    kp_json_free(s);
+    kp_buf_deinit(&text);
+    return st;
+}
+
+static kopt_status make_info(struct training *t, const struct kp_net_shape *shape)
+{
+    const kopt_data_options *o = &t->o->data;
+    struct kp_json *versions = kp_json_new_object();
+    bool ok = versions && kp_json_set_str(versions, "kopt", kopt_version());
+    t->info = kp_json_new_object();
+    ok = ok && t->info && kp_json_set(t->info, "data", info_data(t)) &&
+         kp_json_set(t->info, "where", texts(o->where, o->n_where)) &&
+         kp_json_set(t->info, "params", texts(o->params, o->n_params)) &&
+         kp_json_set_str(t->info, "limits", o->limits) &&
+         kp_json_set(t->info, "split", info_split(o)) &&
+         kp_json_set(t->info, "plan", info_plan(t));
+    if (!ok) {
+        kp_json_free(versions);
+        return kp_err_nomem(t->err);
+    }
+    if (!kp_json_set(t->info, "versions", versions))
+        return kp_err_nomem(t->err);
+    kopt_status st = identify(t, shape);
+    /* The same rows under another name are the same. */
+    if (st == KOPT_OK && !kp_json_set_str(t->info, "file", kp_base_name(o->path)))
+        st = kp_err_nomem(t->err);
+    return st;
+}
+
+static bool add_member(void *user, const char *key, const struct kp_json *value)
+{
+    return kp_json_set(user, key, kp_json_dup(value));
+}
+
+/* --- the lesson --------------------------------------------------------------------------- */
+
+static kopt_status make_lesson(struct training *t)
+{
+    const kopt_data_options *o = &t->o->data;
+    kopt_status st = kp_data_open(o, NULL, &t->data, t->err);
+    if (st != KOPT_OK)
+        return st;
+    const struct kp_lesson_options lo = {.split = {.salt = SALT,
+                                                   .fold = o->fold,
+                                                   .group = o->n_group ? o->group : NULL,
+                                                   .n_group = o->n_group},
+                                         .near_best = t->near_best,
+                                         .rules = t->data.rules,
+                                         .limits = t->data.limits};
+    st = kp_lesson_new(t->data.set, &lo, &t->lesson, t->err);
+    if (st != KOPT_OK)
+        return st;
+    const struct kp_lesson *l = t->lesson;
+    if (kp_encoder_n_tokens(l->encoder) == 0)
+        return kp_err(t->err, KOPT_EINPUT,
+                      "%s: the problems for training do not differ in any field, so there is "
+                      "nothing to predict from",
+                      o->path);
+    if (l->n_constant == t->data.set->n_targets)
+        return kp_err(t->err, KOPT_EINPUT,
+                      "%s: all configurations are the same, so there is nothing to learn",
+                      o->path);
+    if (t->data.rules) {
+        t->fit.rules_path = t->data.rules->path;
+        t->fit.rules_text = (struct kp_str){kp_buf_text(&t->data.text), t->data.text.len};
+    }
+    t->fit.n_raw = t->data.report.n_raw;
+    return KOPT_OK;
+}
+
+static kopt_status count_params(struct training *t, const struct kp_net_shape *shape)
+{
+    struct kp_net *net;
+    kopt_status st = kp_net_new(t->fit.ops, shape, 0, &net, t->err);
+    if (st != KOPT_OK)
+        return st;
+    t->n_params = net->params.n_params;
+    kp_net_free(net);
+    return KOPT_OK;
+}
+
+static void tell_start(const struct training *t)
+{
+    const struct kp_lesson *l = t->lesson;
+    const struct kp_load_report *r = &t->data.report;
+    if (!t->o->start)
+        return;
+    const struct kp_examples *e = &l->examples[KP_ROLE_TRAIN];
+    const kopt_train_start s = {.source = kp_source_name(r->source),
+                                .kernel = t->data.set->kernel,
+                                .network = t->fit.ops->name,
+                                .rows = t->data.set->n_rows,
+                                .left_out = r->left_out,
+                                .skipped = r->skipped,
+                                .skipped_why = r->reason,
+                                .train = l->count[KP_ROLE_TRAIN],
+                                .valid = l->count[KP_ROLE_VALID],
+                                .test = l->count[KP_ROLE_TEST],
+                                .without = l->n_without,
+                                .examples = e->first[e->n],
+                                .constant = l->n_constant,
+                                .canonical = l->n_canonical,
+                                .fields = r->n_raw,
+                                .params = t->data.set->n_targets,
+                                .parameters = t->n_params,
+                                .resumed = t->partial ? t->partial->state.train.epoch : 0,
+                                .resumed_net =
+                                    t->partial ? (unsigned)t->partial->state.net : 0};
+    t->o->start(t->o->user, &s);
+}
+
+/* --- training ----------------------------------------------------------------------------- */
+
+static bool on_epoch(void *user, size_t net, const struct kp_epoch *e)
+{
+    struct training *t = user;
+    const kopt_epoch x = {.net = (unsigned)net,
+                          .nets = (unsigned)t->fit.nets,
+                          .epoch = e->number,
+                          .epochs = t->fit.plan.epochs,
+                          .train_loss = e->train_loss,
+                          .valid_loss = e->valid_loss,
+                          .valid_right = e->valid_right,
+                          .seconds = e->seconds,
+                          .best = e->best};
+    t->net = net;
+    t->epoch = e->number;
+    if (t->o->epoch && !t->o->epoch(t->o->user, &x))
+        t->stopped = true;
+    return !t->stopped;
+}
+
+static kopt_status on_save(void *user, const struct kp_fit_state *s, bool stopped,
+                           kopt_error *err)
+{
+    struct training *t = user;
+    int64_t now = kp_clock_ns();
+    if (!stopped && (double)(now - t->saved_ns) / 1e9 < save_seconds)
+        return KOPT_OK;
+    t->saved_ns = now;
+    return kp_partial_save(t->partial_path, t->identity, s, err);
+}
+
+static kopt_status prepare(struct training *t)
+{
+    kopt_status st = read_options(t);
+    if (st == KOPT_OK)
+        st = make_lesson(t);
+    if (st != KOPT_OK)
+        return st;
+    const struct kp_net_shape shape = kp_fit_shape(t->lesson, &t->fit);
+    st = count_params(t, &shape);
+    if (st == KOPT_OK)
+        st = make_info(t, &shape);
+    if (st == KOPT_OK && t->o->resume && kp_file_exists(t->partial_path))
+        st = kp_partial_load(t->partial_path, t->identity, &t->partial, t->err);
+    return st;
+}
+
+/* `why`: what fitting ended with. */
+static kopt_status write_model(struct training *t, struct kp_model *m, kopt_status why)
+{
+    kopt_error err;
+    if (!kp_json_each(t->info, add_member, m->info))
+        return kp_err_nomem(t->err);
+    kopt_status st = kp_model_save(m, t->o->out, &err);
+    if (st != KOPT_OK) {
+        if (t->err)
+            *t->err = err;
+        return st;
+    }
+    if (t->stopped && why == KOPT_OK) {
+        st = kp_err(t->err, KOPT_EINTR,
+                    "stopped after epoch %u of network %zu; %s has what was learned so far",
+                    t->epoch, t->net + 1, t->o->out);
+        kp_err_hint(t->err, "resuming goes on from %s", kp_base_name(t->partial_path));
+        return st;
+    }
+    (void)unlink(t->partial_path);
+    return why;
+}
+
+kopt_status kopt_train(const kopt_train_options *o, kopt_error *err)
+{
+    struct training t = {.o = o, .err = err};
+    struct kp_model *m = NULL;
+    kopt_status st = prepare(&t);
+    if (st == KOPT_OK) {
+        tell_start(&t);
+        const struct kp_fit_hooks hooks = {.user = &t,
+                                           .epoch = on_epoch,
+                                           .save = on_save,
+                                           .resume = t.partial ? &t.partial->state : NULL};
+        t.saved_ns = kp_clock_ns();
+        st = kp_fit(t.lesson, &t.fit, &hooks, &m, err);
+    }
+    if (m)
+        st = write_model(&t, m, st);
+    kp_model_free(m);
+    kp_partial_free(t.partial);
+    kp_free(t.partial_path);
+    kp_json_free(t.info);
+    kp_lesson_free(t.lesson);
+    kp_data_close(&t.data);
+    return st;
+}
