@@ -46,7 +46,7 @@ static struct kp_cell bool_cell(bool b)
 }
 
 /* The commonest operations on two integers; false: not one of them, or it fails. */
-static bool fast_ints(enum kp_op op, int64_t a, int64_t b, struct kp_cell *out)
+static inline bool fast_ints(enum kp_op op, int64_t a, int64_t b, struct kp_cell *out)
 {
     int64_t v = 0;
     switch ((int)op) {
@@ -212,22 +212,36 @@ static bool fast(const struct kp_rnode *n, const struct kp_cell *const a[3],
     return false;
 }
 
+/* Any operation, its arguments known. */
+static struct kp_cell compute_one(const struct search *s, const struct kp_rnode *n)
+{
+    const struct kp_cell *a[3] = {NULL, NULL, NULL};
+    struct kp_cell out;
+    for (uint32_t k = 0; k < n->n_args && k < 3; k++)
+        a[k] = &s->val[n->args[k]];
+    if (fast(n, a, &out))
+        return out;
+    for (uint32_t k = 0; k < n->n_args; k++)
+        hold(s->p, &n->holders[k], s->val[n->args[k]]);
+    return evaluate(n);
+}
+
 static void compute(struct search *s, uint32_t level)
 {
     const struct kp_levels *l = &s->p->compute[level];
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t id = l->nodes[i];
         const struct kp_rnode *n = &s->p->nodes[id];
-        const struct kp_cell *a[3] = {NULL, NULL, NULL};
         if (n->list && in_list(n, &s->val[n->args[0]], &s->val[id]))
             continue;
-        for (uint32_t k = 0; k < n->n_args && k < 3; k++)
-            a[k] = &s->val[n->args[k]];
-        if (fast(n, a, &s->val[id]))
-            continue;
-        for (uint32_t k = 0; k < n->n_args; k++)
-            hold(s->p, &n->holders[k], s->val[n->args[k]]);
-        s->val[id] = evaluate(n);
+        if (n->n_args == 2) {
+            const struct kp_cell *a = &s->val[n->args[0]];
+            const struct kp_cell *b = &s->val[n->args[1]];
+            if (a->type == KP_INT && b->type == KP_INT &&
+                fast_ints(n->shape.op, (int64_t)a->bits, (int64_t)b->bits, &s->val[id]))
+                continue;
+        }
+        s->val[id] = compute_one(s, n);
     }
 }
 
