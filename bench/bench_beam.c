@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* What a constrained beam costs beside its network: a space with the parameters and the rules
- * of a 1x1 convolution kernel of 8 parameters, and a network that looks its answers up.
+ * of a 1x1 convolution kernel of 8 parameters, and a network that looks its answers up. Behind
+ * it, what a question costs with a real rules file: its space for a problem that was not asked
+ * about before, without and with a cache that knows others, and a whole prediction with an
+ * untrained network (factored, 64 units), for new problems and for the same ones again.
  *
- * bench_beam [--json] */
+ * bench_beam [--json] [RULES.kopt]
+ *
+ * Without a file: kernels/miopen/ConvAsm1x1U.kopt of the folder it is started in, where it is
+ * there. A file's problem must be that of a convolution there. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/rng.h"
 #include "model/beam.h"
+#include "model/model.h"
 #include "os/clock.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N_PARAMS = 8, N_NAMES = 12, N_RULES = 11, MOST_NETS = 3, TABLES = 64, ROUNDS = 40 };
 
@@ -276,7 +284,238 @@ static double measure_question(const struct made *m)
     return sum ? (double)spent * 1e-3 / QUESTIONS : (double)NAN;
 }
 
-int main(int argc, char **argv)
+/* ---- a model with the rules of a file ---- */
+
+enum { KNOWN = 600, ASKED = 300, N_FIELDS = 6, BEAM = 5 };
+
+struct asked {
+    struct kp_value sizes[KP_FIELDS_MAX]; /* by the rules' problem index */
+    struct kp_given given[N_FIELDS];
+};
+
+struct real {
+    struct kp_model *m;
+    struct kp_kernel *rules; /* the model's */
+    struct asked *problems;  /* KNOWN, then ASKED others */
+    kopt_error err;
+};
+
+static const char *const fields[N_FIELDS] = {"direction", "in_channels", "in_h",
+                                             "in_w",      "batchsize",   "out_channels"};
+
+/* Sizes as networks have them. */
+static bool draw(struct kp_rng *rng, const struct kp_kernel *k, struct asked *a)
+{
+    static const int64_t sides[] = {7, 14, 17, 28, 35, 56, 73};
+    int64_t side = sides[kp_rng_below(rng, sizeof(sides) / sizeof(sides[0]))];
+    const struct kp_value values[N_FIELDS] = {
+        kp_string(kp_rng_below(rng, 2) ? KP_STR("F") : KP_STR("B")),
+        kp_int(16 * (int64_t)(1 + kp_rng_below(rng, 64))),
+        kp_int(side),
+        kp_int(side),
+        kp_int((int64_t)1 << kp_rng_below(rng, 8)),
+        kp_int(16 * (int64_t)(1 + kp_rng_below(rng, 64)))};
+    for (size_t i = 0; i < k->n_problem; i++)
+        a->sizes[i] = k->problem_default[i];
+    for (size_t f = 0; f < N_FIELDS; f++) {
+        size_t i = 0;
+        while (i < k->n_problem && strcmp(k->problem[i], fields[f]) != 0)
+            i++;
+        if (i == k->n_problem)
+            return false;
+        a->sizes[i] = values[f];
+        a->given[f] = (struct kp_given){fields[f], values[f]};
+    }
+    return true;
+}
+
+/* A row of a problem with any valid configuration. */
+static bool add_row(struct real *r, struct kp_dataset_builder *b, struct kp_space_cache *cache,
+                    const struct asked *a, struct kp_rng *rng)
+{
+    struct kp_value row[KP_FIELDS_MAX];
+    struct kp_value config[KP_PARAMS_MAX];
+    uint32_t index[KP_PARAMS_MAX];
+    double derived[KP_FIELDS_MAX];
+    const char *derived_names[KP_FIELDS_MAX];
+    struct kp_bound *bound = NULL;
+    size_t n = kp_model_derived_names(r->rules, derived_names);
+    if (kp_model_derive(r->rules, a->sizes, derived, &r->err) != KOPT_OK ||
+        kp_kernel_bind_cached(r->rules, a->sizes, NULL, cache, &bound, &r->err) != KOPT_OK)
+        return false;
+    for (size_t f = 0; f < N_FIELDS; f++)
+        row[f] = a->given[f].value;
+    for (size_t d = 0; d < n; d++)
+        row[N_FIELDS + d] = kp_float(derived[d]);
+    bool ok = true;
+    if (kp_space_count(bound->space) > 0) {
+        kp_space_sample(bound->space, rng, index);
+        for (size_t p = 0; p < r->rules->n_params; p++)
+            config[p] = bound->desc.params[p].values[index[p]];
+        ok = kp_dataset_add(b, row, config, NULL, 1.0F, &r->err) == KOPT_OK;
+    }
+    kp_bound_free(bound);
+    return ok;
+}
+
+static struct kp_dataset *make_data(struct real *r)
+{
+    const char *names_of[KP_FIELDS_MAX];
+    const char *targets[KP_PARAMS_MAX];
+    struct kp_dataset_builder *b = NULL;
+    struct kp_dataset *d = NULL;
+    struct kp_rng rng;
+    size_t n = N_FIELDS + kp_model_derived_names(r->rules, names_of + N_FIELDS);
+    memcpy(names_of, fields, sizeof(fields));
+    for (size_t p = 0; p < r->rules->n_params; p++)
+        targets[p] = r->rules->params[p].name;
+    if (kp_dataset_begin(r->rules->name, names_of, n, targets, r->rules->n_params, NULL, &b,
+                         &r->err) != KOPT_OK)
+        return NULL;
+    struct kp_space_cache *cache = kp_space_cache_new(0);
+    bool ok = cache != NULL;
+    kp_rng_init(&rng, 4);
+    for (size_t i = 0; ok && i < KNOWN + ASKED; i++) {
+        ok = draw(&rng, r->rules, &r->problems[i]);
+        if (ok && i < KNOWN)
+            ok = add_row(r, b, cache, &r->problems[i], &rng);
+    }
+    kp_space_cache_free(cache);
+    if (!ok) {
+        kp_dataset_abandon(b);
+        return NULL;
+    }
+    return kp_dataset_finish(b, &d, &r->err) == KOPT_OK ? d : NULL;
+}
+
+static bool copy_target(struct kp_model *m, const struct kp_target *from)
+{
+    struct kp_target *to = &m->targets[m->n_targets++];
+    struct kp_value *values = kp_arena_alloc(&m->arena, from->n_values, sizeof(*values));
+    *to = *from;
+    to->name = kp_arena_strndup(&m->arena, from->name, strlen(from->name));
+    to->values = values;
+    for (uint32_t v = 0; values && v < from->n_values; v++)
+        values[v] = from->values[v];
+    return values && to->name;
+}
+
+static bool make_real(struct real *r, const char *path)
+{
+    struct kp_model *m = kp_calloc(1, sizeof(*m));
+    struct kp_net_shape shape = {.embed = 16, .hidden = 64, .layers = 1};
+    r->m = m;
+    r->problems = kp_calloc(KNOWN + ASKED, sizeof(*r->problems));
+    unsigned char *use = kp_calloc(KNOWN, 1);
+    struct kp_dataset *d = NULL;
+    bool ok =
+        m && r->problems && use && kp_kernel_load(path, false, &m->rules, &r->err) == KOPT_OK;
+    if (ok) {
+        m->arena = KP_ARENA_INIT(1 << 20);
+        m->kernel = m->rules->name;
+        m->n_raw = N_FIELDS;
+        r->rules = m->rules;
+        memset(use, 1, KNOWN);
+        d = make_data(r);
+    }
+    ok = ok && d && kp_encoder_new(d, use, &m->encoder, &r->err) == KOPT_OK;
+    for (size_t p = 0; ok && p < d->n_targets; p++) {
+        ok = copy_target(m, &d->targets[p]);
+        shape.n_values[p] = d->targets[p].n_values;
+    }
+    if (ok) {
+        shape.n_tokens = kp_encoder_n_tokens(m->encoder);
+        shape.n_vocab = kp_encoder_n_vocab(m->encoder);
+        shape.n_features = kp_encoder_n_features(m->encoder);
+        shape.n_targets = m->n_targets;
+        ok = kp_net_new(kp_net_find("factored"), &shape, 1, &m->nets[0], &r->err) == KOPT_OK;
+        m->n_nets = ok;
+    }
+    kp_dataset_free(d);
+    kp_free(use);
+    return ok;
+}
+
+static void real_free(struct real *r)
+{
+    kp_model_free(r->m);
+    kp_free(r->problems);
+}
+
+/* Nanoseconds of a space; negative: it failed. */
+static int64_t time_space(struct real *r, const struct asked *a, struct kp_space_cache *cache)
+{
+    struct kp_bound *b = NULL;
+    int64_t start = kp_clock_ns();
+    kopt_status st = kp_kernel_bind_cached(r->rules, a->sizes, NULL, cache, &b, &r->err);
+    int64_t spent = kp_clock_ns() - start;
+    kp_bound_free(b);
+    return st == KOPT_OK ? spent : -1;
+}
+
+static int64_t time_answer(struct real *r, const struct asked *a, bool unconstrained)
+{
+    struct kp_prediction got;
+    const struct kp_predict_options o = {
+        .k = BEAM, .width = BEAM, .unconstrained = unconstrained};
+    int64_t start = kp_clock_ns();
+    kopt_status st = kp_model_predict(r->m, a->given, N_FIELDS, &o, &got, &r->err);
+    int64_t spent = kp_clock_ns() - start;
+    kp_prediction_deinit(&got);
+    return st == KOPT_OK || st == KOPT_ENOTFOUND ? spent : -1;
+}
+
+enum question { SPACE_ALONE, SPACE_CACHED, ANSWER_FREE, ANSWER_NEW, ANSWER_AGAIN, QUESTIONS };
+
+static const char *const question_names[QUESTIONS] = {
+    "the space of a new problem, alone", "the space of a new problem, cache",
+    "prediction, no rules", "prediction, new problem", "prediction, the same problem again"};
+
+static int report_real(struct real *r, bool json)
+{
+    double us[QUESTIONS][ASKED];
+    struct kp_space_cache *cache = kp_space_cache_new(0);
+    bool ok = cache && kp_model_keep_spaces(r->m, &r->err) == KOPT_OK;
+    for (size_t i = 0; ok && i < KNOWN; i++)
+        ok = time_space(r, &r->problems[i], cache) >= 0 &&
+             time_answer(r, &r->problems[i], false) >= 0;
+    for (size_t i = 0; ok && i < ASKED; i++) {
+        const struct asked *a = &r->problems[KNOWN + i];
+        const int64_t ns[QUESTIONS] = {time_space(r, a, NULL), time_space(r, a, cache),
+                                       time_answer(r, a, true), time_answer(r, a, false),
+                                       time_answer(r, a, false)};
+        for (size_t q = 0; q < QUESTIONS; q++) {
+            ok = ok && ns[q] >= 0;
+            us[q][i] = (double)ns[q] * 1e-3;
+        }
+    }
+    kp_space_cache_free(cache);
+    if (!ok) {
+        (void)fprintf(stderr, "bench_beam: %s\n", r->err.message);
+        return 1;
+    }
+    for (size_t q = 0; q < QUESTIONS; q++) {
+        qsort(us[q], ASKED, sizeof(us[q][0]), by_size);
+        (void)printf(json ? "{\"question\":\"%s\",\"us\":%.3f,\"us_95\":%.3f}\n"
+                          : "%-40s %8.2f us, 95 of 100 within %.2f us\n",
+                     question_names[q], us[q][ASKED / 2], us[q][ASKED * 95 / 100]);
+    }
+    return 0;
+}
+
+static int bench_real(const char *path, bool json)
+{
+    struct real r = {0};
+    int rc = 1;
+    if (make_real(&r, path))
+        rc = report_real(&r, json);
+    else
+        (void)fprintf(stderr, "bench_beam: %s: %s\n", path, r.err.message);
+    real_free(&r);
+    return rc;
+}
+
+static int bench_made(bool json)
 {
     static const struct setting settings[] = {
         {"no rules, beam of 5", FREE, 1, 5},
@@ -287,7 +526,6 @@ int main(int argc, char **argv)
         {"rules, beam of 50", AS_DECLARED, 1, 50},
         {"rules, beam of 50, the diagram's order", AS_DIAGRAM, 1, 50},
         {"rules, greedy", AS_DECLARED, 1, 1}};
-    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
     struct made m = {0};
     struct kp_space_stats stats;
     int rc = 0;
@@ -315,5 +553,18 @@ int main(int argc, char **argv)
         rc |= found == 0;
     }
     made_free(&m);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static const char usual[] = "kernels/miopen/ConvAsm1x1U.kopt";
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    const char *path = argc > 1 + json ? argv[1 + json] : usual;
+    int rc = bench_made(json);
+    if (path == usual && access(path, R_OK) != 0)
+        (void)fprintf(stderr, "bench_beam: %s is not there\n", path);
+    else
+        rc |= bench_real(path, json);
     return rc;
 }
