@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* Exported models, read back by a small reader of protocol buffers. That they answer right is
+ * tests/onnx/check.py's to say. */
+#include "support/test.h"
+
+#include "model/onnx.h"
+#include "os/file.h"
+#include "unit/model/small_model.h"
+
+#include <math.h>
+
+enum { NAMES_MAX = 2048 };
+
+/* --- reading --------------------------------------------------------------------------------
+ */
+
+struct field {
+    unsigned number;
+    unsigned wire;
+    uint64_t value;      /* of a varint */
+    struct kp_str bytes; /* of a text or message */
+};
+
+static uint64_t read_varint(struct kp_str *in)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        assert_true(in->len > 0);
+        unsigned char c = (unsigned char)*in->ptr++;
+        in->len--;
+        v |= (uint64_t)(c & 0x7f) << shift;
+        if (c < 0x80) {
+            assert_true(shift == 0 || c != 0); /* the shortest form */
+            return v;
+        }
+    }
+    fail_msg("a varint of more than ten bytes");
+    return 0;
+}
+
+/* False at the end. */
+static bool next(struct kp_str *in, struct field *f)
+{
+    if (in->len == 0)
+        return false;
+    uint64_t tag = read_varint(in);
+    *f = (struct field){.number = (unsigned)(tag >> 3), .wire = (unsigned)(tag & 7)};
+    if (f->wire == 0) {
+        f->value = read_varint(in);
+        return true;
+    }
+    assert_true(f->wire == 2 || f->wire == 5);
+    uint64_t n = f->wire == 5 ? 4 : read_varint(in);
+    assert_true(n <= in->len);
+    f->bytes = (struct kp_str){in->ptr, (size_t)n};
+    in->ptr += n;
+    in->len -= (size_t)n;
+    return true;
+}
+
+struct names {
+    struct kp_str name[NAMES_MAX];
+    size_t n;
+};
+
+static bool knows(const struct names *all, struct kp_str name)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (kp_str_eq(all->name[i], name))
+            return true;
+    return false;
+}
+
+static void learn(struct names *all, struct kp_str name)
+{
+    assert_false(knows(all, name));
+    assert_true(all->n < NAMES_MAX && name.len > 0);
+    all->name[all->n++] = name;
+}
+
+struct read {
+    struct names values; /* inputs, initializers, outputs of nodes */
+    struct names nodes;
+    struct names outputs; /* of the graph */
+    size_t n_nodes;
+    size_t n_weights; /* floats in tensors with names of the net's */
+    struct names metadata;
+    struct kp_str targets;
+};
+
+static void read_tensor(struct kp_str in, struct read *r)
+{
+    struct field f;
+    uint64_t n = 1;
+    uint64_t type = 0;
+    struct kp_str raw = {0};
+    struct kp_str name = {0};
+    while (next(&in, &f)) {
+        n *= f.number == 1 ? f.value : 1;
+        type = f.number == 2 ? f.value : type;
+        name = f.number == 8 ? f.bytes : name;
+        raw = f.number == 9 ? f.bytes : raw;
+    }
+    assert_true(type == 1 || type == 7);
+    assert_int_equal(raw.len, n * (type == 1 ? 4 : 8));
+    if (kp_str_starts(name, "net"))
+        r->n_weights += n;
+    learn(&r->values, name);
+}
+
+static void read_node(struct kp_str in, struct read *r)
+{
+    struct field f;
+    r->n_nodes++;
+    while (next(&in, &f)) {
+        if (f.number == 1 && f.bytes.len > 0 && !knows(&r->values, f.bytes))
+            fail_msg("'%.*s' is used before it is there", KP_STR_FMT(f.bytes));
+        if (f.number == 2)
+            learn(&r->values, f.bytes);
+        if (f.number == 3)
+            learn(&r->nodes, f.bytes);
+    }
+}
+
+static struct kp_str first_text(struct kp_str in)
+{
+    struct field f;
+    while (next(&in, &f))
+        if (f.number == 1)
+            return f.bytes;
+    return (struct kp_str){0};
+}
+
+/* Inputs stand behind the nodes. */
+static void read_graph(struct kp_str in, struct read *r)
+{
+    struct field f;
+    for (struct kp_str again = in; next(&again, &f);)
+        if (f.number == 11)
+            learn(&r->values, first_text(f.bytes));
+    while (next(&in, &f)) {
+        if (f.number == 1)
+            read_node(f.bytes, r);
+        if (f.number == 5)
+            read_tensor(f.bytes, r);
+        if (f.number == 12)
+            learn(&r->outputs, first_text(f.bytes));
+    }
+    for (size_t i = 0; i < r->outputs.n; i++)
+        assert_true(knows(&r->values, r->outputs.name[i]));
+}
+
+static void read_entry(struct kp_str in, struct read *r)
+{
+    struct field f;
+    const struct kp_str key = first_text(in);
+    learn(&r->metadata, key);
+    while (next(&in, &f))
+        if (f.number == 2 && kp_str_is(key, "kopt.targets"))
+            r->targets = f.bytes;
+}
+
+static void read_model(struct kp_str in, struct read *r)
+{
+    struct field f;
+    uint64_t opset = 0;
+    uint64_t version = 0;
+    *r = (struct read){0};
+    while (next(&in, &f)) {
+        if (f.number == 1)
+            version = f.value;
+        if (f.number == 7)
+            read_graph(f.bytes, r);
+        if (f.number == 14)
+            read_entry(f.bytes, r);
+        struct field part;
+        if (f.number == 8)
+            while (next(&f.bytes, &part))
+                opset = part.number == 2 ? part.value : opset;
+    }
+    assert_int_equal(version, 8);
+    assert_int_equal(opset, 17);
+}
+
+/* --- what is right --------------------------------------------------------------------------
+ */
+
+static const char *const kinds[] = {"factored", "seq2seq", "attention", "hybrid1", "hybrid2"};
+enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };
+
+static struct kp_buf exported(const struct kp_model *m)
+{
+    struct kp_buf b = KP_BUF_INIT(1 << 22);
+    kopt_error err;
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_OK);
+    return b;
+}
+
+static void graphs_hang_together(void **state)
+{
+    static struct read r;
+    (void)state;
+    for (size_t i = 0; i < N_KINDS; i++)
+        for (size_t n_nets = 1; n_nets <= 3; n_nets += 2) {
+            const struct small_plan plan = {.net = kinds[i],
+                                            .rules = small_rules,
+                                            .rules_path = "s.kopt",
+                                            .n_nets = n_nets,
+                                            .seed = 5};
+            struct kp_model *m = small_model(&plan);
+            struct kp_buf b = exported(m);
+            read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
+            assert_int_equal(r.outputs.n, m->n_targets);
+            for (size_t p = 0; p < m->n_targets; p++) {
+                char name[80];
+                (void)snprintf(name, sizeof(name), "logp.%s", m->targets[p].name);
+                assert_true(kp_str_is(r.outputs.name[p], name));
+            }
+            /* All parameters, and as many zeros as an LSTM's biases again: ONNX has two. */
+            size_t biases = i == 0 ? 0 : 8 * m->nets[0]->shape.hidden;
+            assert_int_equal(r.n_weights, n_nets * (m->nets[0]->params.n_params + biases));
+            kp_buf_deinit(&b);
+            kp_model_free(m);
+        }
+}
+
+static void metadata_say_what_the_numbers_mean(void **state)
+{
+    static struct read r;
+    const struct small_plan plan = {.net = "factored", .n_nets = 1, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_buf b = exported(m);
+    struct kp_json *j;
+    struct kp_str text;
+    double half = 0;
+    kopt_error err;
+    (void)state;
+    read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
+    assert_int_equal(r.metadata.n, 3);
+    assert_true(kp_str_is(r.metadata.name[0], "kopt.kernel"));
+    assert_true(kp_str_is(r.metadata.name[1], "kopt.targets"));
+    assert_true(kp_str_is(r.metadata.name[2], "kopt.encoder"));
+    assert_int_equal(kp_json_parse(r.targets, NULL, &j, &err), KOPT_OK);
+    assert_int_equal(kp_json_size(j), SMALL_TARGETS);
+    for (size_t p = 0; p < SMALL_TARGETS; p++) {
+        assert_true(kp_json_as_str(kp_json_get(kp_json_at(j, p), "name"), &text));
+        assert_true(kp_str_is(text, m->targets[p].name));
+        assert_int_equal(kp_json_size(kp_json_get(kp_json_at(j, p), "values")),
+                         m->targets[p].n_values);
+    }
+    const struct kp_json *extra = kp_json_get(kp_json_at(j, 2), "values");
+    assert_true(kp_json_as_f64(kp_json_at(extra, 1), &half));
+    assert_true(half == 0.5);
+    assert_true(kp_json_as_str(kp_json_at(kp_json_get(kp_json_at(j, 3), "values"), 1), &text));
+    assert_true(kp_str_is(text, "b"));
+    kp_json_free(j);
+    kp_buf_deinit(&b);
+    kp_model_free(m);
+}
+
+static void a_file_has_the_same_bytes(void **state)
+{
+    const struct small_plan plan = {.net = "hybrid2", .n_nets = 2, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_buf a = exported(m);
+    struct kp_buf b = KP_BUF_INIT(1 << 22);
+    kopt_error err;
+    (void)state;
+    assert_int_equal(kp_onnx_save(m, "model.onnx", &err), KOPT_OK);
+    assert_int_equal(kp_file_read("model.onnx", &b, &err), KOPT_OK);
+    assert_int_equal(a.len, b.len);
+    assert_memory_equal(a.ptr, b.ptr, a.len);
+    kp_buf_deinit(&a);
+    kp_buf_deinit(&b);
+    kp_model_free(m);
+}
+
+/* --- what is wrong --------------------------------------------------------------------------
+ */
+
+static void what_cannot_be_exported_is_refused(void **state)
+{
+    const struct small_plan plan = {.net = "attention", .n_nets = 2, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_buf b = KP_BUF_INIT(1 << 22);
+    struct kp_net_ops strange = *m->nets[1]->ops;
+    const struct kp_net_ops *ops = m->nets[1]->ops;
+    const char *name = m->targets[0].name;
+    char long_name[200];
+    kopt_error err = {0};
+    (void)state;
+    strange.name = "strange";
+    m->nets[1]->ops = &strange;
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_EINPUT);
+    assert_non_null(strstr(err.message, "strange"));
+    m->nets[1]->ops = ops;
+
+    float *last = &m->nets[1]->values[m->nets[1]->params.n_floats - 16];
+    float before = *last;
+    *last = NAN;
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_EINPUT);
+    assert_non_null(strstr(err.message, "not finite"));
+    *last = before;
+
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = 0;
+    m->targets[0].name = long_name;
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_EINPUT);
+    m->targets[0].name = name;
+    assert_int_equal(b.len, 0);
+
+    assert_int_equal(kp_onnx_save(m, "no/such/folder/model.onnx", &err), KOPT_EIO);
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_OK);
+    kp_buf_deinit(&b);
+    kp_model_free(m);
+}
+
+/* Wherever the room ends. */
+static void a_file_that_is_too_large_is_refused(void **state)
+{
+    const struct small_plan plan = {.net = "factored", .n_nets = 1, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_buf whole = exported(m);
+    (void)state;
+    for (size_t max = 1; max < whole.len; max += 97) {
+        struct kp_buf b = KP_BUF_INIT(max);
+        kopt_error err = {0};
+        assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_ERANGE);
+        assert_true(err.message[0] != 0);
+        kp_buf_deinit(&b);
+    }
+    kp_buf_deinit(&whole);
+    kp_model_free(m);
+}
+
+static void every_failing_allocation_is_clean(void **state)
+{
+    const struct small_plan plan = {.net = "hybrid1", .n_nets = 2, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    kopt_status st = KOPT_ENOMEM;
+    long n = 0;
+    (void)state;
+    while (st != KOPT_OK) {
+        kopt_error err = {0};
+        kp_alloc_fail_at(++n);
+        st = kp_onnx_save(m, "faults.onnx", &err);
+        kp_alloc_fail_at(0);
+        assert_true(st == KOPT_OK || (st == KOPT_ENOMEM && err.message[0]));
+        assert_true(n < 200);
+        if (st != KOPT_OK)
+            assert_false(kp_file_exists("faults.onnx"));
+    }
+    assert_true(n > 5);
+    (void)remove("faults.onnx");
+    kp_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_hang_together),
+        cmocka_unit_test(metadata_say_what_the_numbers_mean),
+        cmocka_unit_test(a_file_has_the_same_bytes),
+        cmocka_unit_test(what_cannot_be_exported_is_refused),
+        cmocka_unit_test(a_file_that_is_too_large_is_refused),
+        cmocka_unit_test(every_failing_allocation_is_clean),
+    };
+    (void)remove("faults.onnx");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
