@@ -105,9 +105,9 @@ static void rnn(struct onnx_graph *g, const struct kp_net *net, const struct rnn
     struct onnx_node node = {
         .op = is_lstm(net) ? "LSTM" : "GRU",
         .in = {in->x, &w, &r, &b, NULL, in->h0, in->c0},
-        .n_in = !h0  ? 4
-                : c0 ? 7
-                     : 6,
+        .n_in = !in->h0  ? 4
+                : in->c0 ? 7
+                         : 6,
         .attribute = {
             {.name = "hidden_size",
              .is_int = true,
