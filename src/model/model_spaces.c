@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -209,13 +210,14 @@ static uint64_t hash_value(struct kp_value v, uint64_t seed)
     return kp_hash64(v.as.s.ptr, v.as.s.len, seed + 4);
 }
 
-/* The same value of the same type: 1 and 1.0 are not the same to every rule. */
+/* The same value of the same type: 1 and 1.0, or 0.0 and -0.0, are not the same to every rule.
+ */
 static bool same_value(struct kp_value a, struct kp_value b)
 {
     if (a.type != b.type)
         return false;
     if (a.type == KP_FLOAT)
-        return memcmp(&a.as.f, &b.as.f, sizeof(a.as.f)) == 0;
+        return a.as.f == b.as.f && signbit(a.as.f) == signbit(b.as.f);
     return equal(a, b);
 }
 

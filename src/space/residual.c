@@ -35,6 +35,8 @@ struct search {
 
 /* ---- values ---- */
 
+static const struct kp_cell open_cell = {.type = KP_CELL_OPEN};
+
 static struct kp_cell error_cell(void)
 {
     return (struct kp_cell){.type = KP_CELL_ERROR};
@@ -167,7 +169,7 @@ static bool fast_strict(enum kp_op op, const struct kp_cell *a, const struct kp_
     if (a->type <= KP_STRING && b->type <= KP_STRING)
         return false;
     bool failed = a->type == KP_CELL_ERROR || b->type == KP_CELL_ERROR;
-    *out = failed ? error_cell() : (struct kp_cell){.type = KP_CELL_OPEN};
+    *out = failed ? error_cell() : open_cell;
     return true;
 }
 
@@ -181,7 +183,7 @@ static void fast_logic(enum kp_op op, const struct kp_cell *a, const struct kp_c
     if (left || right)
         *out = bool_cell(decides == KP_MDD_TRUE);
     else if (a->type == KP_CELL_OPEN || b->type == KP_CELL_OPEN)
-        *out = (struct kp_cell){.type = KP_CELL_OPEN};
+        *out = open_cell;
     else if (a->type == KP_CELL_ERROR || b->type == KP_CELL_ERROR)
         *out = error_cell();
     else
@@ -215,7 +217,7 @@ static bool fast(const struct kp_rnode *n, const struct kp_cell *const a[3],
 /* Any operation, its arguments known. */
 static struct kp_cell compute_one(const struct search *s, const struct kp_rnode *n)
 {
-    const struct kp_cell *a[3] = {NULL, NULL, NULL};
+    const struct kp_cell *a[3] = {&open_cell, &open_cell, &open_cell};
     struct kp_cell out;
     for (uint32_t k = 0; k < n->n_args && k < 3; k++)
         a[k] = &s->val[n->args[k]];
@@ -247,8 +249,6 @@ static void compute(struct search *s, uint32_t level)
 
 /* ---- the key of a state ---- */
 
-static const struct kp_cell open_cell = {.type = KP_CELL_OPEN};
-
 /* What is known of a node when `level` variables are. */
 static const struct kp_cell *known(const struct search *s, uint32_t node, uint32_t level)
 {
@@ -264,7 +264,7 @@ static void compute_early(struct search *s, uint32_t level)
     struct kp_program *p = s->p;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         struct kp_rnode *n = &p->nodes[i];
-        const struct kp_cell *a[3] = {NULL, NULL, NULL};
+        const struct kp_cell *a[3] = {&open_cell, &open_cell, &open_cell};
         if (!n->lazy || n->level <= level)
             continue;
         for (uint32_t k = 0; k < n->n_args && k < 3; k++)
