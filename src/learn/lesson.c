@@ -128,18 +128,28 @@ static bool fill_problem(struct filling *f, const struct kp_encoder *enc, size_t
     return true;
 }
 
+static bool times_known(const struct kp_dataset *d)
+{
+    for (size_t r = 0; r < d->n_rows; r++)
+        if (isfinite(d->times_ns[r]))
+            return true;
+    return false;
+}
+
 static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
-                                 const uint32_t *configs, double near_best, kopt_error *err)
+                                 const uint32_t *configs, const struct kp_lesson_options *o,
+                                 kopt_error *err)
 {
     const struct kp_dataset *d = l->data;
     struct kp_examples *e = &l->examples[role];
     size_t T = kp_encoder_n_tokens(l->encoder);
-    size_t n = l->count[role];
+    size_t repeat = role != KP_ROLE_TRAIN ? 1 : o->repeat ? o->repeat : times_known(d) ? 8 : 1;
+    size_t n = l->count[role] * repeat;
     struct filling f = {.d = d, .configs = configs, .e = e};
     int32_t *unknown = kp_calloc(T + 1, sizeof(*unknown));
-    f.shares = kp_calloc(d->n_rows + 1, sizeof(*f.shares));
+    f.shares = kp_calloc(d->n_rows * repeat + 1, sizeof(*f.shares));
     f.first = kp_calloc(n + 1, sizeof(*f.first));
-    f.kept = kp_calloc(d->n_rows * d->n_targets + 1, sizeof(*f.kept));
+    f.kept = kp_calloc(d->n_rows * repeat * d->n_targets + 1, sizeof(*f.kept));
     f.tokens = kp_calloc(n * T + 1, sizeof(*f.tokens));
     f.features = kp_calloc(n * kp_encoder_n_features(l->encoder) + 1, sizeof(*f.features));
     *e = (struct kp_examples){0, f.tokens, f.features, f.first, f.kept, f.shares, unknown};
@@ -152,9 +162,10 @@ static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
         size_t to = from;
         while (to < d->n_rows && d->of[to] == problem)
             to++;
-        if (l->roles[problem] == role &&
-            !fill_problem(&f, l->encoder, problem, from, to, near_best))
-            l->n_without++;
+        bool any = true;
+        for (size_t k = 0; k < repeat && any && l->roles[problem] == role; k++)
+            any = fill_problem(&f, l->encoder, problem, from, to, o->near_best);
+        l->n_without += !any;
         from = to;
     }
     return KOPT_OK;
@@ -205,9 +216,9 @@ static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
     if (st == KOPT_OK)
         st = canonical_rows(l, o, configs, err);
     if (st == KOPT_OK)
-        st = make_examples(l, KP_ROLE_TRAIN, configs, o->near_best, err);
+        st = make_examples(l, KP_ROLE_TRAIN, configs, o, err);
     if (st == KOPT_OK)
-        st = make_examples(l, KP_ROLE_VALID, configs, o->near_best, err);
+        st = make_examples(l, KP_ROLE_VALID, configs, o, err);
     return st;
 }
 

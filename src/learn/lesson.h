@@ -15,6 +15,8 @@ struct kp_lesson_options {
      * learning, each by exp(-(time / best - 1) / (near / 3)). 0: the best alone. Without times
      * all rows are alike. */
     double near_best;
+    size_t repeat; /* how often a training problem stands among the examples: each draws one of
+                      its configurations; 0 = 8 where configurations have times, else 1 */
     const struct kp_kernel *rules; /* for canonical forms; NULL: none */
     const struct kp_limits *limits;
 };
