@@ -93,6 +93,8 @@ static kopt_status begin(const struct kp_lesson *l, const struct kp_fit_options 
         st = copy_encoder(l->encoder, &m->encoder, err);
     if (st == KOPT_OK && o->rules_path)
         st = kp_kernel_parse(m->rules_path, m->rules_text, &m->rules, err);
+    if (st == KOPT_OK)
+        st = kp_model_keep_spaces(m, err);
     if (st != KOPT_OK) {
         kp_model_free(m);
         return st;
