@@ -154,6 +154,14 @@ static void words_strategies(struct cli *c)
         (void)puts(name);
 }
 
+static void words_networks(struct cli *c)
+{
+    (void)c;
+    const char *name;
+    for (size_t i = 0; (name = kopt_network(i, NULL)) != NULL; i++)
+        (void)puts(name);
+}
+
 static void words_outcomes(struct cli *c)
 {
     (void)c;
@@ -211,7 +219,8 @@ static int run_complete(struct cli *c, const struct cli_args *args, const void *
     } kinds[] = {
         {"device", words_devices},   {"strategy", words_strategies},
         {"outcome", words_outcomes}, {"subject", words_subjects},
-        {"command", words_commands}, {"shell", words_shells},
+        {"network", words_networks}, {"command", words_commands},
+        {"shell", words_shells},
     };
     (void)options;
     if (args->n == 2 && strcmp(args->words[0], "problem") == 0)

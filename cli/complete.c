@@ -18,6 +18,8 @@ static const char *kind_word(enum cli_complete kind)
         return "device";
     case CLI_COMPLETE_STRATEGY:
         return "strategy";
+    case CLI_COMPLETE_NETWORK:
+        return "network";
     case CLI_COMPLETE_SUBJECT:
         return "subject";
     case CLI_COMPLETE_OUTCOME:

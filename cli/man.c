@@ -113,9 +113,10 @@ static const char *const sections_before[] = {
     "disk that is full.",
     ".TP\n4\nA file is not valid or cannot be read or written; messages about kernel files have "
     "file, line and column.",
-    ".TP\n130\nInterrupted; what was measured is in the store.",
+    ".TP\n130\nInterrupted; what was measured is in the store, what was learned in the model.",
     ".SH ENVIRONMENT",
     ".TP\n.B KOPT_STORE\nThe store, where \\-\\-store does not say.",
+    ".TP\n.B KOPT_SHARE\nThe folder of the data that come with kopt, such as rules.",
     ".TP\n.B KOPT_LIBEXEC\nThe folder of the helper programs.",
     ".TP\n.B KOPT_CUDA_LIBRARY\\fR, \\fBKOPT_NVRTC_LIBRARY\\fR, \\fBKOPT_OPENCL_LIBRARY\nPaths "
     "of libraries that replace the ones found by name.",

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cli_target_get(struct cli *c, const struct cli_args *args, struct cli_target *t)
+int cli_target_of(struct cli *c, const struct cli_args *args, const char *missing,
+                  struct cli_target *t)
 {
     memset(t, 0, sizeof(*t));
     t->problem = cli_alloc(args->n + 1, sizeof(*t->problem));
@@ -20,6 +21,11 @@ int cli_target_get(struct cli *c, const struct cli_args *args, struct cli_target
         }
     }
     if (!t->file)
-        return cli_usage(c, "the kernel file is missing");
+        return cli_usage(c, "%s", missing);
     return 0;
+}
+
+int cli_target_get(struct cli *c, const struct cli_args *args, struct cli_target *t)
+{
+    return cli_target_of(c, args, "the kernel file is missing", t);
 }

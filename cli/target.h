@@ -14,5 +14,8 @@ struct cli_target {
 /* Exactly one word without '='. Returns 0, or the exit code after a usage message. The caller
  * frees t->problem. */
 int cli_target_get(struct cli *c, const struct cli_args *args, struct cli_target *t);
+/* The same for a file that is no kernel; `missing` says that it is not there. */
+int cli_target_of(struct cli *c, const struct cli_args *args, const char *missing,
+                  struct cli_target *t);
 
 #endif

@@ -100,6 +100,7 @@ typedef struct kopt_train_start {
     const char *network;
     size_t rows, left_out, skipped;
     const char *skipped_why;   /* of the first, "" = none */
+    size_t unlisted;           /* rows with a value that the rules do not list */
     size_t train, valid, test; /* problems */
     size_t without;            /* problems all of whose configurations failed */
     size_t examples;  /* configurations that are learned: more than problems where several

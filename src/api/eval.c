@@ -95,8 +95,16 @@ static kopt_status choose(struct judging *j)
     if (!j->roles || !j->judged)
         return kp_err_nomem(j->err);
     kopt_status st = kp_split(d, &split, j->roles, j->err);
-    for (size_t p = 0; st == KOPT_OK && p < d->n_problems; p++)
+    size_t n = 0;
+    for (size_t p = 0; st == KOPT_OK && p < d->n_problems; p++) {
         j->judged[p] = parts[i].role < 0 || j->roles[p] == parts[i].role;
+        n += j->judged[p];
+    }
+    if (st == KOPT_OK && n == 0) {
+        st = kp_err(j->err, KOPT_EINPUT, "%s: none of its %zu problems is in the part '%s'",
+                    j->o->data.path, d->n_problems, part);
+        kp_err_hint(j->err, "the part 'all' is every problem");
+    }
     return st;
 }
 

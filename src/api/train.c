@@ -281,10 +281,32 @@ static bool add_member(void *user, const char *key, const struct kp_json *value)
 
 /* --- the lesson --------------------------------------------------------------------------- */
 
+/* One expression after the other, so that the message can name it. */
+static kopt_status check_group(struct training *t)
+{
+    const kopt_data_options *o = &t->o->data;
+    const struct kp_dataset *d = t->data.set;
+    unsigned char *roles = kp_calloc(d->n_problems + 1, 1);
+    kopt_status st = roles ? KOPT_OK : kp_err_nomem(t->err);
+    for (size_t i = 0; i < o->n_group && st == KOPT_OK; i++) {
+        const struct kp_split one = {.salt = SALT, .group = &o->group[i], .n_group = 1};
+        kopt_error why = {0};
+        st = kp_split(d, &one, roles, &why);
+        if (st == KOPT_EINPUT)
+            st = kp_err(t->err, KOPT_EUSAGE, "the group '%s': %s", o->group[i], why.message);
+        else if (st != KOPT_OK)
+            st = kp_err_nomem(t->err);
+    }
+    kp_free(roles);
+    return st;
+}
+
 static kopt_status make_lesson(struct training *t)
 {
     const kopt_data_options *o = &t->o->data;
     kopt_status st = kp_data_open(o, NULL, &t->data, t->err);
+    if (st == KOPT_OK)
+        st = check_group(t);
     if (st != KOPT_OK)
         return st;
     const struct kp_lesson_options lo = {.split = {.salt = SALT,
@@ -295,8 +317,10 @@ static kopt_status make_lesson(struct training *t)
                                          .rules = t->data.rules,
                                          .limits = t->data.limits};
     st = kp_lesson_new(t->data.set, &lo, &t->lesson, t->err);
-    if (st != KOPT_OK)
+    if (st != KOPT_OK) {
+        kp_err_wrap(t->err, "%s", o->path);
         return st;
+    }
     const struct kp_lesson *l = t->lesson;
     if (kp_encoder_n_tokens(l->encoder) == 0)
         return kp_err(t->err, KOPT_EINPUT,
@@ -340,6 +364,7 @@ static void tell_start(const struct training *t)
                                 .left_out = r->left_out,
                                 .skipped = r->skipped,
                                 .skipped_why = r->reason,
+                                .unlisted = r->unlisted,
                                 .train = l->count[KP_ROLE_TRAIN],
                                 .valid = l->count[KP_ROLE_VALID],
                                 .test = l->count[KP_ROLE_TEST],

@@ -7,6 +7,8 @@ root=$PWD/second
 PATH=$root/bin:/usr/local/bin:/usr/bin:/bin
 export KOPT_FAKE_LIBRARY=$FAKE
 kopt tune "$DATA/copy.cl" N=64 -d fake:0 --store s.db -q | head -1
+ls second/share/kopt/kernels/miopen | head -2
+kopt train gone.csv --rules gone -o m.model 2>&1 | grep -c 'built in: ConvAsm1x1U'
 ls second/share/man/man1 second/share/zsh/site-functions second/share/bash-completion/completions
 if nm -D "$LIBKOPT" | grep -q '__[atu]\+san_init'; then
     exit # the compiler below would have to bring the sanitizer

@@ -164,7 +164,7 @@ static void a_model_is_trained_and_asked(void **state)
     assert_non_null(strstr(kopt_model_info(m), "\"file\":\"data.csv\""));
     assert_non_null(strstr(kopt_model_info(m), "\"training\":[[["));
 
-    static const char *const problem[] = {"M=100", "N=50"};
+    static const char *const problem[] = {"M=120", "N=80"};
     kopt_predict_options po;
     kopt_predict_options_init(&po);
     po.top = 4;
@@ -175,7 +175,7 @@ static void a_model_is_trained_and_asked(void **state)
         int bn;
         int split;
         assert_int_equal(sscanf(p[i].text, "BM=%d,BN=%d,SPLIT=%d", &bm, &bn, &split), 3);
-        assert_true(bm * bn <= 1024 && bm <= 100 && bn <= 50);
+        assert_true(bm * bn <= 1024 && bm <= 120 && bn <= 80);
         assert_true(p[i].probability > 0 && p[i].probability <= 1);
         assert_true(i == 0 || p[i].probability <= p[i - 1].probability);
     }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* kopt predict: ask a model. */
+#include "cli/cmds.h"
+#include "cli/json.h"
+#include "cli/mem.h"
+#include "cli/table.h"
+#include "cli/target.h"
+#include "cli/units.h"
+
+struct predict_options {
+    int64_t top;
+    int64_t width;
+    bool no_rules;
+    const char *device;
+    const char *limits;
+    bool json;
+};
+
+static void show(struct cli *c, const kopt_prediction *p, size_t n)
+{
+    static const struct cli_column columns[] = {{"PROBABILITY", CLI_RIGHT, CLI_WHOLE},
+                                                {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
+    char text[CLI_NUM];
+    struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
+    for (size_t i = 0; i < n; i++) {
+        cli_cell(t, CLI_PLAIN, "%s", cli_percent(p[i].probability, text));
+        cli_cell(t, i ? CLI_PLAIN : CLI_BOLD, "%s", p[i].text);
+    }
+    cli_table_print(t, &c->out, 0);
+    cli_table_free(t);
+}
+
+static void show_json(const kopt_model *m, const kopt_prediction *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct cli_json j = cli_json_begin(stdout, "prediction");
+        cli_json_str(&j, "kernel", kopt_model_kernel(m));
+        cli_json_u64(&j, "place", i + 1);
+        cli_json_num(&j, "probability", p[i].probability);
+        cli_json_raw(&j, "config", p[i].config);
+        cli_json_end(&j);
+    }
+}
+
+static int ask(struct cli *c, const struct cli_target *t, const struct predict_options *o)
+{
+    kopt_model *m = NULL;
+    kopt_prediction *p = NULL;
+    size_t n = 0;
+    kopt_error err = {0};
+    kopt_predict_options po;
+    kopt_predict_options_init(&po);
+    po.top = (size_t)o->top;
+    po.width = (size_t)o->width;
+    po.unconstrained = o->no_rules;
+    po.device = o->device;
+    po.limits = o->limits;
+    kopt_status st = kopt_model_open(t->file, &m, &err);
+    if (st == KOPT_OK)
+        st = kopt_predict(m, t->problem, t->n_problem, &po, &p, &n, &err);
+    int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(c, &err);
+    if (st == KOPT_OK && o->json)
+        show_json(m, p, n);
+    else if (st == KOPT_OK)
+        show(c, p, n);
+    if (st == KOPT_OK && n < (size_t)o->top)
+        cli_note(c, "no more configurations satisfy the rules");
+    kopt_text_free((char *)p);
+    kopt_model_close(m);
+    return code;
+}
+
+static int run(struct cli *c, const struct cli_args *args, const void *options)
+{
+    const struct predict_options *o = options;
+    struct cli_target t;
+    if (o->device && o->limits)
+        return cli_usage(c, "--device and --device-limits exclude each other");
+    if (o->width && o->width < o->top)
+        return cli_usage(c, "--width %lld is less than --top %lld", (long long)o->width,
+                         (long long)o->top);
+    int code = cli_target_of(c, args, "the model's file is missing", &t);
+    if (code == 0)
+        code = ask(c, &t, o);
+    cli_free(t.problem);
+    return code;
+}
+
+static const struct predict_options defaults = {.top = 1};
+
+static const struct cli_opt opts[] = {
+    {.name = "top",
+     .letter = 'n',
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 4096,
+     .offset = offsetof(struct predict_options, top),
+     .help = "how many configurations, the likeliest first (default 1)"},
+    {.name = "width",
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 4096,
+     .offset = offsetof(struct predict_options, width),
+     .help =
+         "of the beam: prefixes that are followed at a time (default: the larger of --top and "
+         "8)"},
+    {.name = "no-rules",
+     .kind = CLI_FLAG,
+     .offset = offsetof(struct predict_options, no_rules),
+     .help = "leave the model's rules aside: what comes out need not be valid"},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .offset = offsetof(struct predict_options, json),
+     .help = "one JSON object a line"},
+    {.name = "device",
+     .letter = 'd',
+     .kind = CLI_TEXT,
+     .arg = "ID",
+     .complete = CLI_COMPLETE_DEVICE,
+     .offset = offsetof(struct predict_options, device),
+     .help = "whose limits the rules use (default: none, and rules about a device do not bind)",
+     .group = "For which device"},
+    {.name = "device-limits",
+     .kind = CLI_TEXT,
+     .arg = "NAME=N,..",
+     .offset = offsetof(struct predict_options, limits),
+     .help = "the limits by hand: max_threads=1024,shared_bytes=49152,cc=90; those that the "
+             "rules use"},
+};
+
+static const struct cli_example examples[] = {
+    {"predict gemm.model M=512 N=512 K=512 --top 5", "the five likeliest configurations"},
+    {"predict gemm.model M=512 N=512 K=512 --json | jq -c .config",
+     "the best one, for a script"},
+    {"predict gemm.model M=512 N=512 K=512 --device-limits max_threads=1024,shared_bytes=49152",
+     "for a device that is not here"},
+};
+
+const struct cli_command cli_cmd_predict = {
+    .name = "predict",
+    .summary = "ask a model for the configurations of a problem",
+    .args = "FILE NAME=VALUE..",
+    .about = "FILE is a model that kopt train wrote. NAME=VALUE gives what the problem is made "
+             "of; a name that is missing is named in the message, together with all others. "
+             "Nothing is measured.\n\n"
+             "Every configuration satisfies the rules in the model, whatever the problem. The "
+             "probability is the model's own, of the whole configuration.",
+    .opts = opts,
+    .n_opts = CLI_LEN(opts),
+    .examples = examples,
+    .n_examples = CLI_LEN(examples),
+    .defaults = &defaults,
+    .options_bytes = sizeof(struct predict_options),
+    .complete = CLI_COMPLETE_FILE,
+    .run = run,
+};

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/rules.h"
+#include "cli/mem.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool add_word(const char *value, struct cli_words *w, char *why, size_t bytes)
+{
+    if (w->n == CLI_WORDS_MAX) {
+        (void)snprintf(why, bytes, "it is given more than %d times", (int)CLI_WORDS_MAX);
+        return false;
+    }
+    w->words[w->n++] = value;
+    return true;
+}
+
+bool cli_parse_word(const char *value, void *field, char *why, size_t bytes)
+{
+    if (!value[0]) {
+        (void)snprintf(why, bytes, "the value is empty");
+        return false;
+    }
+    return add_word(value, field, why, bytes);
+}
+
+bool cli_parse_where(const char *value, void *field, char *why, size_t bytes)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value) {
+        (void)snprintf(why, bytes, "'%s' is not COLUMN=TEXT", value);
+        return false;
+    }
+    return add_word(value, field, why, bytes);
+}
+
+const char *const *cli_words(const struct cli_words *w)
+{
+    return w->n ? w->words : NULL;
+}
+
+/* --- built-in rules ----------------------------------------------------------------------- */
+
+static const char *const folders[] = {"kernels", "kernels/miopen"};
+enum { N_FOLDERS = sizeof(folders) / sizeof(folders[0]) };
+
+/* The caller frees it; NULL: not known. */
+static char *share_folder(struct cli *c)
+{
+    const char *env = c->out.probe->env("KOPT_SHARE");
+    char exe[4096];
+    if (env && env[0])
+        return cli_strdup(env);
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+    if (n <= 0)
+        return NULL;
+    exe[n] = '\0';
+    char *slash = strrchr(exe, '/');
+    if (!slash)
+        return NULL;
+    *slash = '\0';
+    return cli_strf("%s/%s", exe, KOPT_TO_SHARE);
+}
+
+char *cli_built_in_rules(struct cli *c, const char *name)
+{
+    char *share = share_folder(c);
+    char *found = NULL;
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".kopt") == 0)
+        n -= 5;
+    for (size_t i = 0; share && i < N_FOLDERS && n && !strchr(name, '/') && !found; i++) {
+        found = cli_strf("%s/%s/%.*s.kopt", share, folders[i], (int)n, name);
+        if (access(found, R_OK) != 0) {
+            free(found);
+            found = NULL;
+        }
+    }
+    free(share);
+    return found;
+}
+
+struct names {
+    char **names;
+    size_t n;
+    size_t cap;
+};
+
+static void list_folder(const char *path, struct names *list)
+{
+    struct dirent *e;
+    DIR *d = opendir(path);
+    while (d &&
+           (e = readdir(d)) != NULL) { /* NOLINT(concurrency-mt-unsafe): a stream of ours */
+        size_t n = strlen(e->d_name);
+        if (n <= 5 || strcmp(e->d_name + n - 5, ".kopt") != 0)
+            continue;
+        list->names = cli_grow(list->names, &list->cap, list->n, sizeof(*list->names));
+        list->names[list->n++] = cli_strf("%.*s", (int)(n - 5), e->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char *cli_built_in_names(struct cli *c)
+{
+    char *share = share_folder(c);
+    struct names list = {0};
+    struct cli_text text = {0};
+    for (size_t i = 0; share && i < N_FOLDERS; i++) {
+        char *path = cli_strf("%s/%s", share, folders[i]);
+        list_folder(path, &list);
+        free(path);
+    }
+    if (list.n)
+        qsort(list.names, list.n, sizeof(*list.names), by_text);
+    cli_text_adds(&text, "");
+    for (size_t i = 0; i < list.n; i++) {
+        cli_text_addf(&text, "%s%s", i ? ", " : "", list.names[i]);
+        free(list.names[i]);
+    }
+    free(list.names);
+    free(share);
+    return text.ptr ? text.ptr : cli_strdup("");
+}
+
+char *cli_rules_path(struct cli *c, const char *given)
+{
+    if (access(given, F_OK) == 0)
+        return cli_strdup(given);
+    char *found = cli_built_in_rules(c, given);
+    if (found)
+        return found;
+    char *names = cli_built_in_names(c);
+    char *hint = cli_strf("built in: %s", names[0] ? names
+                                                   : "none is found; KOPT_SHARE names "
+                                                     "their folder");
+    (void)cli_failf(c, KOPT_EIO, hint, "%s is neither a file nor the name of built-in rules",
+                    given);
+    free(hint);
+    free(names);
+    return NULL;
+}

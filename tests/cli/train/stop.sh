@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+# Stopped by a signal and gone on, a training gives the same model as in one go.
+tiles_csv 200 >data.csv
+train=(kopt train data.csv --rules "$DATA/tiles.kopt" --nets 2 --hidden 16 --embed 4 --epochs 400
+    --patience 400 --batch 16 --json)
+"${train[@]}" -o whole.model -q >/dev/null || exit
+# It cannot end before it is stopped: nobody reads what it writes, and a pipe holds less.
+mkfifo pipe
+"${train[@]}" -o m.model >pipe 2>notes &
+pid=$!
+exec 3<pipe
+for ((i = 0; i < 100; i++)); do read -r line <&3; done
+kill -INT $pid
+cat <&3 >lines
+wait $pid
+echo "exit $?"
+tail -1 lines | json_lines interrupted file
+grep -v '^$' notes | tail -2
+ls
+kopt predict m.model M=100 N=50 >/dev/null && echo "what was learned can be asked"
+"${train[@]}" -o m.model --resume --seed 2 -q >lines
+echo "exit $?"
+"${train[@]}" -o m.model --resume 2>&1 >lines | grep -c 'going on from m.model.partial, behind epoch'
+cmp whole.model m.model && ls
+printf x >m.model.partial
+"${train[@]}" -o m.model --resume -q >lines
+echo "exit $?"
+rm m.model.partial
+"${train[@]}" -o m.model --resume 2>&1 >lines | head -1
+cmp whole.model m.model
