@@ -212,6 +212,9 @@ static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
             "some of each",
             d->n_problems, l->count[KP_ROLE_TRAIN], l->count[KP_ROLE_VALID]);
     st = kp_encoder_new(d, train, &l->encoder, err);
+    if (st == KOPT_OK && kp_encoder_n_tokens(l->encoder) == 0)
+        return kp_err(err, KOPT_EINPUT,
+                      "nothing differs between the problems: there is nothing to predict from");
     memcpy(configs, d->configs, d->n_rows * d->n_targets * sizeof(*configs));
     if (st == KOPT_OK)
         st = canonical_rows(l, o, configs, err);

@@ -33,7 +33,7 @@ struct kp_lesson {
 };
 
 /* `data` outlives it. Owner: kp_lesson_free(). Errors: those of kp_split(), KOPT_EINPUT (no
- * problem to train or validate with), KOPT_ENOMEM. */
+ * problem to train or validate with, or all of them alike), KOPT_ENOMEM. */
 kopt_status kp_lesson_new(const struct kp_dataset *data, const struct kp_lesson_options *o,
                           struct kp_lesson **out, kopt_error *err);
 void kp_lesson_free(struct kp_lesson *l);
