@@ -36,6 +36,7 @@ struct train_options {
     double rate;
     double smoothing;
     double near_best;
+    int64_t repeat;
     int64_t threads;
     bool resume;
     bool json;
@@ -120,6 +121,7 @@ static kopt_train_options fill(const struct train_options *o, const char *data,
     to.dropout = or_default(o->dropout);
     to.smoothing = or_default(o->smoothing);
     to.near_best = or_default(o->near_best);
+    to.repeat = (unsigned)o->repeat;
     to.hidden = (unsigned)o->hidden;
     to.embed = (unsigned)o->embed;
     to.layers = (unsigned)o->layers;
@@ -387,6 +389,14 @@ static const struct cli_opt opts[] = {
      .offset = AT(near_best),
      .help = "learn configurations within this share of a problem's best time, too, the slower "
              "the less (default 5%)"},
+    {.name = "repeat",
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 1000,
+     .offset = AT(repeat),
+     .help = "how often a problem is drawn in an epoch, each time with one of these "
+             "configurations (default 8 where times are known, else 1)"},
     {.name = "threads",
      .letter = 'j',
      .kind = CLI_INT,

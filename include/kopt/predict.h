@@ -132,7 +132,9 @@ typedef struct kopt_train_options {
     int score;        /* attention: 0 dot, 1 additive */
     double near_best; /* configurations within this share of the best time are learned, too;
                          0 = 0.05, below 0 = the best alone */
-    int resume;       /* 1: go on from `out`.partial where there is one of the same training */
+    unsigned repeat; /* how often a problem is drawn in an epoch, with one of its configurations
+                        each time; 0 = 8 where they have times, else 1 */
+    int resume;      /* 1: go on from `out`.partial where there is one of the same training */
     void *user;
     void (*start)(void *user, const kopt_train_start *s);
     int (*epoch)(void *user, const kopt_epoch *e); /* 0: stop, and keep what there is */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { INFO_MAX = 64 << 20, LIST_MAX = 240, SALT = 1, EPOCHS_MAX = 1000000 };
+enum { INFO_MAX = 64 << 20, LIST_MAX = 240, SALT = 1, EPOCHS_MAX = 1000000, REPEAT_MAX = 1000 };
 static const double save_seconds = 5;
 static const double near_default = 0.05;
 
@@ -73,6 +73,9 @@ static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
     if (o->nets > KP_BEAM_NETS_MAX)
         return kp_err(err, KOPT_EUSAGE, "%u networks: at most %d", o->nets,
                       (int)KP_BEAM_NETS_MAX);
+    if (o->repeat > REPEAT_MAX)
+        return kp_err(err, KOPT_EUSAGE, "a problem %u times in an epoch: at most %d", o->repeat,
+                      (int)REPEAT_MAX);
     if (o->epochs > EPOCHS_MAX)
         return kp_err(err, KOPT_EUSAGE, "%u epochs: at most %d", o->epochs, (int)EPOCHS_MAX);
     if (!(o->rate >= 0 && isfinite(o->rate)))
@@ -222,6 +225,7 @@ static struct kp_json *info_plan(const struct training *t)
               kp_json_set_f64(j, "clip", decimal(p->adam.clip)) &&
               kp_json_set_i64(j, "warm", (int64_t)p->adam.warm) &&
               kp_json_set_f64(j, "floor", decimal(p->adam.floor)) &&
+              kp_json_set_i64(j, "repeat", (int64_t)t->lesson->repeat) &&
               kp_json_set_f64(j, "near_best", t->near_best);
     if (ok)
         return j;
@@ -314,6 +318,7 @@ static kopt_status make_lesson(struct training *t)
                                                    .group = o->n_group ? o->group : NULL,
                                                    .n_group = o->n_group},
                                          .near_best = t->near_best,
+                                         .repeat = t->o->repeat,
                                          .rules = t->data.rules,
                                          .limits = t->data.limits};
     st = kp_lesson_new(t->data.set, &lo, &t->lesson, t->err);
@@ -369,7 +374,7 @@ static void tell_start(const struct training *t)
                                 .valid = l->count[KP_ROLE_VALID],
                                 .test = l->count[KP_ROLE_TEST],
                                 .without = l->n_without,
-                                .examples = e->first[e->n],
+                                .examples = e->first[e->n] / l->repeat,
                                 .constant = l->n_constant,
                                 .canonical = l->n_canonical,
                                 .fields = r->n_raw,

@@ -145,6 +145,8 @@ static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
     size_t T = kp_encoder_n_tokens(l->encoder);
     size_t repeat = role != KP_ROLE_TRAIN ? 1 : o->repeat ? o->repeat : times_known(d) ? 8 : 1;
     size_t n = l->count[role] * repeat;
+    if (role == KP_ROLE_TRAIN)
+        l->repeat = repeat;
     struct filling f = {.d = d, .configs = configs, .e = e};
     int32_t *unknown = kp_calloc(T + 1, sizeof(*unknown));
     f.shares = kp_calloc(d->n_rows * repeat + 1, sizeof(*f.shares));

@@ -27,6 +27,7 @@ struct kp_lesson {
     unsigned char *roles; /* [n_problems]: enum kp_role */
     size_t count[3];      /* problems of each role */
     size_t n_without;     /* problems of which nothing is worth learning: all failed */
+    size_t repeat;        /* how often a training problem stands among the examples */
     size_t n_constant;    /* targets with one value only */
     size_t n_canonical;   /* rows whose parameters without effect were put in canonical form */
     struct kp_examples examples[2]; /* KP_ROLE_TRAIN, KP_ROLE_VALID */
