@@ -191,8 +191,7 @@ def main():
                                    "shares_at_5": [round(v, 4) for v in out[:, 1]]}
         print(f"{name:8} " + "   ".join(f"first {n}: {e['mean']:.4f} / {e['p5']:.4f}" for n, e in entry.items())
               + f"   {seconds:.0f} s", flush=True)
-    out = a.out or ROOT / f"bench/results/surfaces_{result['kernel']}.json"
-    pathlib.Path(out).write_text(json.dumps(result) + "\n")
+        pathlib.Path(a.out or ROOT / f"bench/results/surfaces_{result['kernel']}.json").write_text(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":
