@@ -171,6 +171,7 @@ static void show_json(const kopt_eval_row *rows, size_t n)
         cli_json_num(&j, "valid", x->valid);
         cli_json_u64(&j, "timed", x->timed);
         json_list(&j, "kept_mean", x->kept_mean);
+        json_list(&j, "kept_geometric", x->kept_geometric);
         json_list(&j, "kept_p5", x->kept_p5);
         cli_json_num(&j, "seconds", x->seconds);
         cli_json_end(&j);

@@ -167,6 +167,7 @@ typedef struct kopt_judgement {
     double valid; /* first predictions that satisfy the rules */
     size_t timed; /* problems with times */
     double kept_mean[KOPT_AT];
+    double kept_geometric[KOPT_AT]; /* geometric mean */
     double kept_p5[KOPT_AT];
     double seconds; /* for each prediction, on one core; NaN: not measured */
 } kopt_judgement;

@@ -17,7 +17,7 @@ struct judging {
     unsigned char *roles;  /* [n_problems] by the split */
     unsigned char *judged; /* [n_problems]: 1 = to be judged */
     struct kp_baseline *baseline;
-    kopt_eval_row *rows;
+    kopt_eval_row rows[ROWS_MAX];
     size_t n;
     kopt_error *err;
 };
@@ -160,6 +160,7 @@ static void copy_row(const struct kp_judgement *from, kopt_judgement *to)
         to->exact[i] = from->exact[i];
         to->canonical[i] = from->canonical[i];
         to->kept_mean[i] = from->kept_mean[i];
+        to->kept_geometric[i] = from->kept_geometric[i];
         to->kept_p5[i] = from->kept_p5[i];
     }
 }
@@ -169,14 +170,16 @@ static kopt_status judge_one(struct judging *j, const char *name, const struct k
                              bool unconstrained)
 {
     struct kp_judgement found;
-    const struct kp_judge_options jo = {.width = j->o->width,
+    const struct kp_judge_options jo = {.roles = j->judged,
+                                        .role = 1,
+                                        .width = j->o->width,
                                         .unconstrained = unconstrained,
                                         .limits = j->data.limits,
                                         .threads = j->o->threads};
     if (j->o->judging)
         j->o->judging(j->o->user, name);
-    kopt_status st = who ? kp_judge_any(who, j->data.set, j->judged, 1, &jo, &found, j->err)
-                         : kp_judge(j->m, j->data.set, j->judged, 1, &jo, &found, j->err);
+    kopt_status st = who ? kp_judge_any(who, j->data.set, &jo, &found, j->err)
+                         : kp_judge(j->m, j->data.set, &jo, &found, j->err);
     if (st != KOPT_OK) {
         kp_err_wrap(j->err, "%s", j->o->data.path);
         return st;
@@ -252,18 +255,19 @@ kopt_status kopt_eval(const kopt_eval_options *o, kopt_eval_row **out, size_t *n
         return kp_err_nomem(err);
     j->o = o;
     j->err = err;
-    j->rows = kp_calloc(ROWS_MAX, sizeof(*j->rows));
-    st = j->rows ? prepare(j) : kp_err_nomem(err);
+    st = prepare(j);
     if (st == KOPT_OK) {
         tell_start(j);
         st = judge_all(j);
     }
-    if (st == KOPT_OK) {
-        *out = j->rows;
+    kopt_eval_row *block = st == KOPT_OK ? kp_calloc(ROWS_MAX, sizeof(*block)) : NULL;
+    if (st == KOPT_OK && !block)
+        st = kp_err_nomem(err);
+    if (block) {
+        memcpy(block, j->rows, j->n * sizeof(*block));
+        *out = block;
         *n = j->n;
-        j->rows = NULL;
     }
-    kp_free(j->rows);
     kp_baseline_free(j->baseline);
     kp_free(j->roles);
     kp_free(j->judged);

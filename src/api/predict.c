@@ -177,6 +177,7 @@ static kopt_status give(const struct kp_model *m, const struct kp_prediction *p,
     return st;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kopt_predict(const kopt_model *m, const char *const *problem, size_t n_problem,
                          const kopt_predict_options *o, kopt_prediction **out, size_t *n,
                          kopt_error *err)

@@ -236,7 +236,7 @@ static struct kp_json *info_plan(const struct training *t)
 static kopt_status identify(struct training *t, const struct kp_net_shape *shape)
 {
     struct kp_buf text = KP_BUF_INIT(INFO_MAX);
-    struct kp_sha256 *sha;
+    struct kp_sha256 *sha = NULL;
     struct kp_json *s = kp_net_shape_to_json(shape);
     kopt_status st = s ? kp_sha256_new(&sha, t->err) : kp_err_nomem(t->err);
     if (st == KOPT_OK) {

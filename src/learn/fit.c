@@ -243,7 +243,7 @@ kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
     struct going g = {.l = l, .o = o, .hooks = hooks, .err = err};
     *out = NULL;
     kopt_status st = begin(l, o, &g.m, err);
-    if (st != KOPT_OK)
+    if (st != KOPT_OK || !g.m)
         return st;
     g.log = kp_json_new_array();
     if (!g.log)

@@ -361,12 +361,13 @@ static int up(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Mean and 5th percentile (the nearest rank) of what was kept after kp_judge_kept[at]. */
+/* Means and 5th percentile (the nearest rank) of what was kept after kp_judge_kept[at]. */
 static kopt_status sum_kept(const struct judging *j, size_t at, struct kp_judgement *out)
 {
     double *kept = kp_calloc(j->n + 1, sizeof(*kept));
     size_t n = 0;
     double sum = 0;
+    double logs = 0;
     if (!kept)
         return KOPT_ENOMEM;
     for (size_t i = 0; i < j->n; i++) {
@@ -374,10 +375,12 @@ static kopt_status sum_kept(const struct judging *j, size_t at, struct kp_judgem
             continue;
         kept[n++] = j->verdicts[i].kept[at];
         sum += j->verdicts[i].kept[at];
+        logs += log(j->verdicts[i].kept[at]);
     }
     qsort(kept, n, sizeof(*kept), up);
     out->n_timed = n;
     out->kept_mean[at] = n ? sum / (double)n : (double)NAN;
+    out->kept_geometric[at] = n ? exp(logs / (double)n) : (double)NAN;
     out->kept_p5[at] = n ? kept[(n - 1) / 20] : (double)NAN;
     kp_free(kept);
     return KOPT_OK;
@@ -465,8 +468,7 @@ size_t kp_judge_truth(const struct kp_dataset *d, size_t from, size_t to)
     return best;
 }
 
-static kopt_status prepare(struct judging *j, const unsigned char *roles, unsigned char role,
-                           kopt_error *err)
+static kopt_status prepare(struct judging *j, kopt_error *err)
 {
     const struct kp_dataset *d = j->d;
     for (size_t t = 0; t < d->n_targets; t++)
@@ -478,7 +480,7 @@ static kopt_status prepare(struct judging *j, const unsigned char *roles, unsign
         return kp_err_nomem(err);
     kp_judge_rows(d, j->first);
     for (size_t p = 0; p < d->n_problems; p++)
-        if (roles[p] == role && !isinf(d->times_ns[truth_row(j, p)]))
+        if (j->o->roles[p] == j->o->role && !isinf(d->times_ns[truth_row(j, p)]))
             j->problems[j->n++] = (uint32_t)p;
     for (size_t t = 0; t < d->n_targets; t++) {
         const struct kp_target *m = &j->who->targets[t];
@@ -494,7 +496,6 @@ static kopt_status prepare(struct judging *j, const unsigned char *roles, unsign
 }
 
 kopt_status kp_judge_any(const struct kp_judged *who, const struct kp_dataset *d,
-                         const unsigned char *roles, unsigned char role,
                          const struct kp_judge_options *o, struct kp_judgement *out,
                          kopt_error *err)
 {
@@ -502,7 +503,7 @@ kopt_status kp_judge_any(const struct kp_judged *who, const struct kp_dataset *d
     struct kp_crew *crew = NULL;
     *out = (struct kp_judgement){0};
     (void)pthread_mutex_init(&j.lock, NULL); /* cannot fail on Linux */
-    kopt_status st = prepare(&j, roles, role, err);
+    kopt_status st = prepare(&j, err);
     if (st == KOPT_OK && j.n == 0)
         st = kp_err(err, KOPT_EINPUT, "there is no problem to judge by");
     if (st == KOPT_OK)
@@ -553,7 +554,6 @@ static kopt_status ask(const void *user, size_t problem, size_t k, struct kp_pre
 }
 
 kopt_status kp_judge(const struct kp_model *m, const struct kp_dataset *d,
-                     const unsigned char *roles, unsigned char role,
                      const struct kp_judge_options *o, struct kp_judgement *out,
                      kopt_error *err)
 {
@@ -566,5 +566,5 @@ kopt_status kp_judge(const struct kp_model *m, const struct kp_dataset *d,
                                   .forced = m};
     *out = (struct kp_judgement){0};
     kopt_status st = kp_judge_check(m, d, err);
-    return st == KOPT_OK ? kp_judge_any(&who, d, roles, role, o, out, err) : st;
+    return st == KOPT_OK ? kp_judge_any(&who, d, o, out, err) : st;
 }

@@ -11,6 +11,8 @@ extern const size_t kp_judge_at[KP_JUDGE_AT];   /* exact match among the first 1
 extern const size_t kp_judge_kept[KP_JUDGE_AT]; /* best speed after 0, 1, 5, 20 measurements */
 
 struct kp_judge_options {
+    const unsigned char *roles; /* [n_problems]: those with roles[p] == role are judged */
+    unsigned char role;
     size_t width; /* of a model's beam; 0 = 100 */
     bool unconstrained;
     const struct kp_limits *limits;
@@ -31,6 +33,7 @@ struct kp_judgement {
      * first predictions. */
     size_t n_timed;
     double kept_mean[KP_JUDGE_AT];
+    double kept_geometric[KP_JUDGE_AT]; /* geometric mean */
     double kept_p5[KP_JUDGE_AT];
     double seconds; /* for each prediction, which one thread makes */
 };
@@ -49,18 +52,16 @@ struct kp_judged {
     const struct kp_model *forced;
 };
 
-/* Those problems of `d` for which roles[p] == role. A problem's truth is the row of its least
+/* A problem's truth is the row of its least
  * time, else its first row (kp_judge_truth()); one of which all rows failed has none and does
  * not count. Of the options `width` and `unconstrained` are the predictor's own matter. Errors:
  * those of predict() but KOPT_ENOTFOUND, which counts as no answer; KOPT_EINPUT (there is no
  * such problem). The data set's targets are `targets` by name. */
 kopt_status kp_judge_any(const struct kp_judged *who, const struct kp_dataset *d,
-                         const unsigned char *roles, unsigned char role,
                          const struct kp_judge_options *o, struct kp_judgement *out,
                          kopt_error *err);
 /* The same for a model. Errors: also those of kp_judge_check(). */
 kopt_status kp_judge(const struct kp_model *m, const struct kp_dataset *d,
-                     const unsigned char *roles, unsigned char role,
                      const struct kp_judge_options *o, struct kp_judgement *out,
                      kopt_error *err);
 

@@ -127,7 +127,11 @@ static kopt_status read_header(const struct reader *r)
     struct kp_partial *p = r->p;
     struct kp_fit_state *s = &p->state;
     uint64_t length;
-    int64_t net, floats, epoch, best, step;
+    int64_t net = 0;
+    int64_t floats = 0;
+    int64_t epoch = 0;
+    int64_t best = 0;
+    int64_t step = 0;
     struct kp_str identity;
     memcpy(&length, r->bytes + MAGIC, LENGTH);
     if (length > HEADER_MAX || length > r->n - MAGIC - LENGTH - KP_SHA256_HEX)
@@ -207,7 +211,11 @@ kopt_status kp_partial_load(const char *path, const char *identity, struct kp_pa
                        .n = map.n,
                        .p = kp_calloc(1, sizeof(struct kp_partial)),
                        .err = err};
-    st = r.p ? check_sum(&r) : kp_err_nomem(err);
+    if (!r.p) {
+        kp_file_unmap(&map);
+        return kp_err_nomem(err);
+    }
+    st = check_sum(&r);
     if (st == KOPT_OK)
         st = read_header(&r);
     if (st == KOPT_OK)

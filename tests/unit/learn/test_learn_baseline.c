@@ -218,13 +218,13 @@ static void judgements_are_counts_over_problems(void **state)
 {
     struct kp_dataset *d = make_data(rows, N_ROWS);
     static const unsigned char all[N_PROBLEMS] = {0};
-    const struct kp_judge_options o = {.threads = 2};
+    struct kp_judge_options o = {.roles = all, .threads = 2};
     const struct kp_judged who = {.predict = say, .targets = d->targets, .n_targets = 2};
     struct kp_judgement j;
     kopt_error err;
     (void)state;
     /* That of x = 6 failed altogether: seven count. Truths: 22 22 11 11 12 33 12. */
-    assert_int_equal(kp_judge_any(&who, d, all, 0, &o, &j, &err), KOPT_OK);
+    assert_int_equal(kp_judge_any(&who, d, &o, &j, &err), KOPT_OK);
     assert_int_equal(j.n, 7);
     assert_int_equal(j.n_answered, 6);
     near(j.exact[0], 1.0 / 7);
@@ -240,7 +240,9 @@ static void judgements_are_counts_over_problems(void **state)
     near(j.kept_mean[1], 1.0 / 5);
     near(j.kept_mean[2], 3.0 / 5);
     near(j.kept_p5[2], 0);
-    assert_int_equal(kp_judge_any(&who, d, all, 1, &o, &j, &err), KOPT_EINPUT);
+    near(j.kept_geometric[2], 0);
+    o.role = 1;
+    assert_int_equal(kp_judge_any(&who, d, &o, &j, &err), KOPT_EINPUT);
     kp_dataset_free(d);
 }
 
