@@ -94,8 +94,9 @@ void cli_train_start(struct cli_train_view *v, const kopt_train_start *s)
     if (v->json)
         json_start(s);
     note_data(v->c, s);
-    cli_note(v->c, "%s: %s numbers from %zu fields to %zu parameters", s->network,
-             cli_count((double)s->parameters, n), s->fields, s->params);
+    cli_note(v->c, "%s: %s numbers from %zu field%s to %zu parameter%s", s->network,
+             cli_count((double)s->parameters, n), s->fields, plural(s->fields), s->params,
+             plural(s->params));
     if (s->resumed)
         cli_note(v->c, "going on from %s.partial, behind epoch %u of network %u", v->out,
                  s->resumed, s->resumed_net + 1);

@@ -93,12 +93,26 @@ static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
     return KOPT_OK;
 }
 
-/* A place where the model cannot be written is worth knowing before an hour of training. */
-static kopt_status check_out(const char *path, kopt_error *err)
+static bool same_file(const char *a, const char *b)
 {
+    struct kp_file_id x;
+    struct kp_file_id y;
+    return a && b && kp_file_identify(a, &x) && kp_file_identify(b, &y) &&
+           x.device == y.device && x.inode == y.inode;
+}
+
+/* A place where the model cannot be written is worth knowing before an hour of training. */
+static kopt_status check_out(const kopt_train_options *o, kopt_error *err)
+{
+    const char *path = o->out;
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return kp_err(err, KOPT_EIO, "%s is there and no plain file", path);
+    if (same_file(path, o->data.path) || same_file(path, o->data.rules))
+        return kp_err(err, KOPT_EUSAGE,
+                      "%s is what is to be learned from: the model would "
+                      "take its place",
+                      path);
     char *dir = kp_path_dir(path);
     if (!dir)
         return kp_err_nomem(err);
@@ -144,7 +158,7 @@ static kopt_status read_options(struct training *t)
     if (st == KOPT_OK)
         st = check_numbers(o, t->err);
     if (st == KOPT_OK)
-        st = check_out(o->out, t->err);
+        st = check_out(o, t->err);
     if (st != KOPT_OK)
         return st;
     t->fit = kp_fit_default(ops);

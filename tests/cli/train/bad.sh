@@ -28,6 +28,7 @@ try kopt train data.csv $rules $small --group 'min('
 try kopt train data.csv $rules $small --group 'X+1'
 try kopt train data.csv $rules $small -o gone/m.model
 try kopt train data.csv $rules $small --device-limits max_threads=0
+try kopt train data.csv $rules $small -o ./data.csv
 try kopt train data.csv $rules
 try kopt train $rules $small
 ls m.model* 2>&1
