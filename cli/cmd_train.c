@@ -388,7 +388,7 @@ static const struct cli_opt opts[] = {
      .max = 10,
      .offset = AT(near_best),
      .help = "learn configurations within this share of a problem's best time, too, the slower "
-             "the less (default 5%)"},
+             "the less (default 10%)"},
     {.name = "repeat",
      .kind = CLI_INT,
      .arg = "N",

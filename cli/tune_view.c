@@ -81,7 +81,7 @@ static void on_start(void *user, const kopt_tune_start *s)
 
 /* --- results ------------------------------------------------------------------------------ */
 
-enum { TIME_COLUMNS = 10, SPREAD_COLUMNS = 10 };
+enum { TIME_COLUMNS = 10, SPREAD_COLUMNS = 12 };
 
 /* -v: one line for each. */
 static void print_result(struct cli_tune_view *v, const kopt_result *r, const char *config)

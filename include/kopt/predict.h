@@ -131,7 +131,7 @@ typedef struct kopt_train_options {
     int cell;         /* recurrent networks: 0 LSTM, 1 GRU */
     int score;        /* attention: 0 dot, 1 additive */
     double near_best; /* configurations within this share of the best time are learned, too;
-                         0 = 0.05, below 0 = the best alone */
+                         0 = 0.1, below 0 = the best alone */
     unsigned repeat; /* how often a problem is drawn in an epoch, with one of its configurations
                         each time; 0 = 8 where they have times, else 1 */
     int resume;      /* 1: go on from `out`.partial where there is one of the same training */

@@ -17,7 +17,7 @@
 
 enum { INFO_MAX = 64 << 20, LIST_MAX = 240, SALT = 1, EPOCHS_MAX = 1000000, REPEAT_MAX = 1000 };
 static const double save_seconds = 5;
-static const double near_default = 0.05;
+static const double near_default = 0.1;
 
 struct training {
     const kopt_train_options *o;
