@@ -31,8 +31,12 @@ def job(a, data, what, network, fold):
         subprocess.run([a.kopt, "train", data, "-o", model, "--model", network, "--fold", str(fold), "-q", *what, *a.rest],
                        check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - begun
-        lines = kopt_json(a.kopt, "eval", model, data)
-    return {x["name"]: x for x in lines if x["type"] == "judgement"}, seconds
+        lines = kopt_json(a.kopt, "eval", model, data, "--problems")
+    judged = {x["name"]: {**x, "kept": []} for x in lines if x["type"] == "judgement"}
+    for x in lines:
+        if x["type"] == "problem" and x["kept"]:
+            judged[x["name"]]["kept"].append(x["kept"])
+    return judged, seconds
 
 
 def merge(judged):
@@ -42,8 +46,11 @@ def merge(judged):
         total = sum(n for _, n in pick)
         return None if any(v is None for v, _ in pick) or not total else sum(v * n for v, n in pick) / total
     out = {k: mean(k) for k in ("forced", "free_running", "valid", "seconds")}
-    for k in ("exact", "canonical", "kept_mean", "kept_p5"):
+    for k in ("exact", "canonical", "kept_mean"):
         out[k] = [mean(k, i) for i in range(4)]
+    kept = [k for x in judged for k in x["kept"]]
+    # Of all folds' problems together, by the nearest rank.
+    out["kept_p5"] = [sorted(k[i] for k in kept)[(len(kept) - 1) // 20] if kept else None for i in range(4)]
     return {"problems": sum(x["problems"] for x in judged), **out}
 
 

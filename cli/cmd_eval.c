@@ -15,6 +15,7 @@ struct eval_options {
     int64_t threads;
     struct cli_words where;
     bool json;
+    bool problems;
 };
 
 struct view {
@@ -74,6 +75,21 @@ static void on_judging(void *user, const char *name)
         return;
     (void)snprintf(f.text, sizeof(f.text), "judging: %s", name);
     cli_progress_draw(&v->progress, &f, 1);
+}
+
+static void on_problem(void *user, const kopt_eval_case *x)
+{
+    (void)user;
+    struct cli_json j = cli_json_begin(stdout, "problem");
+    cli_json_str(&j, "name", x->name);
+    cli_json_str(&j, "problem", x->problem);
+    cli_json_u64(&j, "exact_at", x->exact_at);
+    cli_json_u64(&j, "canonical_at", x->canonical_at);
+    cli_json_open(&j, "kept", '[');
+    for (size_t k = 0; x->timed && k < KOPT_AT; k++)
+        cli_json_num(&j, NULL, x->kept[k]);
+    cli_json_close(&j, ']');
+    cli_json_end(&j);
 }
 
 /* --- results ------------------------------------------------------------------------------ */
@@ -191,6 +207,8 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         return cli_usage(c, args->n ? "the data is missing" : "model and data are missing");
     if (args->n > 2)
         return cli_usage(c, "'%s' is one word too many", args->words[2]);
+    if (o->problems && !o->json)
+        return cli_usage(c, "--problems needs --json");
     kopt_eval_options eo;
     kopt_eval_options_init(&eo);
     eo.model = args->words[0];
@@ -203,6 +221,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     eo.user = &v;
     eo.start = on_start;
     eo.judging = on_judging;
+    eo.problem = o->problems ? on_problem : NULL;
     cli_progress_init(&v.progress, &c->err, c->verbosity < 0);
     kopt_status st = kopt_eval(&eo, &rows, &n, &err);
     cli_progress_clear(&v.progress);
@@ -250,6 +269,10 @@ static const struct cli_opt opts[] = {
      .kind = CLI_FLAG,
      .offset = offsetof(struct eval_options, json),
      .help = "one JSON object a line: type evaluation, then judgement for each column"},
+    {.name = "problems",
+     .kind = CLI_FLAG,
+     .offset = offsetof(struct eval_options, problems),
+     .help = "with --json: also a line for each problem and column, type problem"},
 };
 
 static const struct cli_example examples[] = {

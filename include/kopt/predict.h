@@ -188,6 +188,17 @@ typedef struct kopt_eval_start {
     int same_data;           /* 1: the rows are those that the model was trained with */
 } kopt_eval_start;
 
+/* One problem of one row. */
+typedef struct kopt_eval_case {
+    const char *name;    /* the row's */
+    const char *problem; /* its key: what the split goes by */
+    size_t exact_at;     /* the truth's place among the predictions, from 1; 0: not in the first
+                            50 */
+    size_t canonical_at;
+    int timed;
+    double kept[KOPT_AT]; /* timed: the speed that was kept */
+} kopt_eval_case;
+
 typedef struct kopt_eval_options {
     size_t struct_bytes; /* set by kopt_eval_options_init() */
     const char *model;   /* file */
@@ -199,6 +210,8 @@ typedef struct kopt_eval_options {
     void *user;
     void (*start)(void *user, const kopt_eval_start *s); /* may be NULL */
     void (*judging)(void *user, const char *name);       /* before each row; may be NULL */
+    void (*problem)(void *user,
+                    const kopt_eval_case *c); /* each problem of each row; may be NULL */
 } kopt_eval_options;
 KOPT_API void kopt_eval_options_init(kopt_eval_options *o);
 

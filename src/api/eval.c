@@ -6,6 +6,8 @@
 #include "learn/judge.h"
 #include "model/model.h"
 
+#include <string.h>
+
 enum { ROWS_MAX = 4, TEXTS_MAX = 256 };
 
 struct judging {
@@ -166,11 +168,31 @@ static void copy_row(const struct kp_judgement *from, kopt_judgement *to)
 }
 
 /* `who` NULL: the model. */
+struct telling {
+    const struct judging *j;
+    const char *name;
+};
+
+static void tell(void *user, const struct kp_judge_case *c)
+{
+    const struct telling *t = user;
+    kopt_eval_case to = {.name = t->name,
+                         .problem = t->j->data.set->keys[c->problem],
+                         .exact_at = c->exact_at,
+                         .canonical_at = c->canonical_at,
+                         .timed = c->timed};
+    memcpy(to.kept, c->kept, sizeof(to.kept));
+    t->j->o->problem(t->j->o->user, &to);
+}
+
 static kopt_status judge_one(struct judging *j, const char *name, const struct kp_judged *who,
                              bool unconstrained)
 {
     struct kp_judgement found;
-    const struct kp_judge_options jo = {.roles = j->judged,
+    struct telling telling = {j, name};
+    const struct kp_judge_options jo = {.user = &telling,
+                                        .each = j->o->problem ? tell : NULL,
+                                        .roles = j->judged,
                                         .role = 1,
                                         .width = j->o->width,
                                         .unconstrained = unconstrained,

@@ -495,6 +495,19 @@ static kopt_status prepare(struct judging *j, kopt_error *err)
     return j->verdicts ? KOPT_OK : kp_err_nomem(err);
 }
 
+static void tell_each(const struct judging *j)
+{
+    for (size_t i = 0; j->o->each && i < j->n; i++) {
+        const struct verdict *v = &j->verdicts[i];
+        struct kp_judge_case c = {.problem = j->problems[i],
+                                  .exact_at = v->exact_at,
+                                  .canonical_at = v->canonical_at,
+                                  .timed = v->timed};
+        memcpy(c.kept, v->kept, sizeof(c.kept));
+        j->o->each(j->o->user, &c);
+    }
+}
+
 kopt_status kp_judge_any(const struct kp_judged *who, const struct kp_dataset *d,
                          const struct kp_judge_options *o, struct kp_judgement *out,
                          kopt_error *err)
@@ -517,6 +530,8 @@ kopt_status kp_judge_any(const struct kp_judged *who, const struct kp_dataset *d
     out->n = j.n;
     if (st == KOPT_OK && sum_up(&j, out) != KOPT_OK)
         st = kp_err_nomem(err);
+    if (st == KOPT_OK)
+        tell_each(&j);
     kp_crew_free(crew);
     (void)pthread_mutex_destroy(&j.lock);
     kp_free(j.problems);

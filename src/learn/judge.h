@@ -10,6 +10,16 @@ enum { KP_JUDGE_AT = 4 };
 extern const size_t kp_judge_at[KP_JUDGE_AT];   /* exact match among the first 1, 5, 20, 50 */
 extern const size_t kp_judge_kept[KP_JUDGE_AT]; /* best speed after 0, 1, 5, 20 measurements */
 
+/* Of one problem: the truth's place among the predictions, from 1 (0: not among the first 50),
+ * and the speed that was kept; `timed` false: nothing is known of that. */
+struct kp_judge_case {
+    size_t problem; /* of the data set */
+    size_t exact_at;
+    size_t canonical_at;
+    bool timed;
+    double kept[KP_JUDGE_AT];
+};
+
 struct kp_judge_options {
     const unsigned char *roles; /* [n_problems]: those with roles[p] == role are judged */
     unsigned char role;
@@ -17,6 +27,9 @@ struct kp_judge_options {
     bool unconstrained;
     const struct kp_limits *limits;
     unsigned threads; /* 0 = all */
+    void *user;
+    /* Each problem in the data set's order, when all are judged; may be NULL. */
+    void (*each)(void *user, const struct kp_judge_case *c);
 };
 
 /* Shares are of the problems that were judged; NaN where nothing is known. */

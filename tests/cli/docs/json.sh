@@ -19,7 +19,7 @@ export KOPT_FAKE_LIBRARY=$FAKE KOPT_STORE=s.db
     kopt store compare 2 3 --json
     tiles_csv 200 >data.csv
     kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --nets 1 --hidden 8 --epochs 1 --json
-    kopt eval m.model data.csv --json
+    kopt eval m.model data.csv --json --problems
     kopt predict m.model M=64 N=64 --json
     kopt version --json
 } >all 2>/dev/null
