@@ -38,7 +38,8 @@ FIRST = (1, 5, 20)
 
 class Surface:
     def __init__(self, path):
-        rows = list(csv.DictReader(open(path, newline="", encoding="utf-8")))
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
         self.params = [c for c in rows[0] if c not in ("problem", "us", "outcome")]
         self.problems = list(dict.fromkeys(r["problem"] for r in rows))
         self.sizes = [dict((k, int(v)) for k, v in (word.split("=") for word in p.split())) for p in self.problems]
