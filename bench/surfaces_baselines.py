@@ -23,6 +23,7 @@ from learning import KernelFile, PARTS, enter_venv, part_of
 enter_venv()
 import argparse  # noqa: E402
 import csv  # noqa: E402
+import gzip  # noqa: E402
 import json  # noqa: E402
 import pathlib  # noqa: E402
 import time  # noqa: E402
@@ -39,7 +40,7 @@ FIRST = (1, 5, 20)
 class Surface:
     def __init__(self, path):
         with (gzip.open if path.endswith(".gz") else open)(path, "rt", newline="", encoding="utf-8") as f:
-        rows = list(csv.DictReader(f))
+            rows = list(csv.DictReader(f))
         self.params = [c for c in rows[0] if c not in ("problem", "us", "outcome")]
         self.problems = list(dict.fromkeys(r["problem"] for r in rows))
         self.sizes = [dict((k, int(v)) for k, v in (word.split("=") for word in p.split())) for p in self.problems]
