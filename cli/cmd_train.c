@@ -3,10 +3,10 @@
 #include "cli/cmds.h"
 #include "cli/mem.h"
 #include "cli/rules.h"
+#include "cli/signals.h"
 #include "cli/train_view.h"
 #include "cli/units.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,38 +42,6 @@ struct train_options {
     bool json;
 };
 
-/* --- signals ------------------------------------------------------------------------------ */
-
-static volatile sig_atomic_t signals;
-static volatile sig_atomic_t silent;
-
-static void on_signal(int number)
-{
-    static const char first[] = "\nkopt: stopping after this epoch, and keeping what was "
-                                "learned; once more to exit at once\n";
-    (void)number;
-    if (signals) {
-        (void)!write(STDERR_FILENO, "\n", 1);
-        _exit(CLI_EXIT_INTERRUPTED);
-    }
-    signals = 1;
-    if (!silent)
-        (void)!write(STDERR_FILENO, first, sizeof(first) - 1);
-}
-
-static void catch_signals(const struct cli *c)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigemptyset(&action.sa_mask);
-    silent = c->verbosity < 0;
-    signals = 0;
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
-    /* Who reads standard output may go; the model is written all the same. */
-    (void)signal(SIGPIPE, SIG_IGN); /* NOLINT(cert-err33-c): cannot fail for this signal */
-}
-
 /* --- the training ------------------------------------------------------------------------- */
 
 static void on_start(void *user, const kopt_train_start *s)
@@ -84,7 +52,7 @@ static void on_start(void *user, const kopt_train_start *s)
 static int on_epoch(void *user, const kopt_epoch *e)
 {
     cli_train_epoch(user, e);
-    return !signals;
+    return !cli_signals_seen();
 }
 
 /* 0 stands for the default there, below 0 for none. */
@@ -145,7 +113,10 @@ static int train(struct cli *c, const struct train_options *o, const char *data,
     free(partial);
     cli_train_view_init(&view, c, o->json, o->out);
     to.user = &view;
-    catch_signals(c);
+    cli_signals_catch(c,
+                      "\nkopt: stopping after this epoch, and keeping what was learned; once "
+                      "more to exit at once\n",
+                      NULL);
     kopt_status st = kopt_train(&to, &err);
     cli_progress_clear(&view.progress);
     if (st == KOPT_OK || st == KOPT_EINTR)

@@ -3,52 +3,24 @@
 #include "cli/cmds.h"
 #include "cli/mem.h"
 #include "cli/paths.h"
+#include "cli/signals.h"
 #include "cli/target.h"
 #include "cli/tune_opts.h"
 #include "cli/tune_view.h"
 #include "cli/units.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* --- signals ------------------------------------------------------------------------------ */
-
-/* What the handler needs; there is one session in the program. */
+/* What the signal handler stops; there is one session in the program. */
 static kopt_tuner *volatile running;
-static volatile sig_atomic_t signals;
-static volatile sig_atomic_t silent;
 
-static void on_signal(int number)
+static void stop_running(void)
 {
-    static const char first[] =
-        "\nkopt: stopping, and keeping what was measured; once more to exit at once\n";
-    (void)number;
-    if (signals) {
-        (void)!write(STDERR_FILENO, "\n", 1);
-        _exit(CLI_EXIT_INTERRUPTED);
-    }
-    signals = 1;
     kopt_tuner *t = running;
     if (t)
         kopt_tuner_stop(t);
-    if (!silent)
-        (void)!write(STDERR_FILENO, first, sizeof(first) - 1);
-}
-
-static void catch_signals(const struct cli *c)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigemptyset(&action.sa_mask);
-    silent = c->verbosity < 0;
-    signals = 0;
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
-    /* Who reads standard output may go; the session then ends in order. */
-    (void)signal(SIGPIPE, SIG_IGN); /* NOLINT(cert-err33-c): cannot fail for this signal */
 }
 
 /* --- the session -------------------------------------------------------------------------- */
@@ -87,7 +59,7 @@ static int conclude(struct cli *c, struct cli_tune_view *v, kopt_status st,
                     const kopt_tune_report *r, kopt_error *err)
 {
     char text[CLI_NUM];
-    if (signals) {
+    if (cli_signals_seen()) {
         if (v->store[0])
             cli_note(c,
                      "interrupted: %s results are in %s; the same command goes on from there",
@@ -113,15 +85,17 @@ static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view
     kopt_tuner *tuner = NULL;
     const kopt_tune_report *report = NULL;
     kopt_error err = {0};
-    catch_signals(c);
+    cli_signals_catch(
+        c, "\nkopt: stopping, and keeping what was measured; once more to exit at once\n",
+        stop_running);
     kopt_status st = kopt_tuner_new(to, &tuner, &err);
     if (st != KOPT_OK) {
         cli_progress_clear(&v->progress);
-        return signals ? CLI_EXIT_INTERRUPTED : cli_fail(c, &err);
+        return cli_signals_seen() ? CLI_EXIT_INTERRUPTED : cli_fail(c, &err);
     }
     running = tuner;
     v->tuner = tuner;
-    if (signals) /* it came while the session was being set up */
+    if (cli_signals_seen()) /* it came while the session was being set up */
         kopt_tuner_stop(tuner);
     st = kopt_tuner_run(tuner, &report, &err);
     running = NULL;

@@ -485,9 +485,7 @@ static kopt_status prepare(struct judging *j, kopt_error *err)
     for (size_t t = 0; t < d->n_targets; t++) {
         const struct kp_target *m = &j->who->targets[t];
         for (uint32_t v = 0; v < d->targets[t].n_values; v++) {
-            uint32_t i = 0;
-            while (i < m->n_values && !kp_value_same(m->values[i], d->targets[t].values[v]))
-                i++;
+            uint32_t i = kp_value_find(m->values, m->n_values, d->targets[t].values[v]);
             j->to_who[t * j->most + v] = i < m->n_values ? i : UINT32_MAX;
         }
     }

@@ -10,17 +10,6 @@
 /* --- canonical forms ------------------------------------------------------------------------
  */
 
-static bool index_of(const struct kp_target *t, struct kp_value v, uint32_t *out)
-{
-    for (uint32_t i = 0; i < t->n_values; i++) {
-        if (kp_value_same(t->values[i], v)) {
-            *out = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A parameter whose canonical value is another one takes that, as long as the configuration
  * stays valid and the target knows it. */
 static bool make_canonical(const struct kp_problem_rules *r, uint32_t *config)
@@ -31,9 +20,12 @@ static bool make_canonical(const struct kp_problem_rules *r, uint32_t *config)
         return false;
     for (size_t p = 0; p < kp_space_n_params(r->bound->space); p++) {
         uint32_t *at = &config[r->map[p]];
+        const struct kp_target *t = &r->targets[r->map[p]];
         uint32_t was = *at;
-        if (!index_of(&r->targets[r->map[p]], values[p], at) || *at == was)
+        uint32_t to = kp_value_find(t->values, t->n_values, values[p]);
+        if (to == t->n_values || to == was)
             continue;
+        *at = to;
         if (kp_problem_rules_valid(r, config))
             changed = true;
         else

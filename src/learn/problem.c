@@ -65,14 +65,11 @@ bool kp_problem_rules_indices(const struct kp_problem_rules *r, const uint32_t *
         const struct kp_param *param = kp_space_param(r->bound->space, p);
         const struct kp_target *t = &r->targets[r->map[p]];
         uint32_t value = config[r->map[p]];
-        uint32_t i = 0;
         if (value >= t->n_values)
             return false;
-        while (i < param->n_values && !kp_value_same(param->values[i], t->values[value]))
-            i++;
-        if (i == param->n_values)
+        out[p] = kp_value_find(param->values, param->n_values, t->values[value]);
+        if (out[p] == param->n_values)
             return false;
-        out[p] = i;
     }
     return true;
 }

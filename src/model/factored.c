@@ -16,6 +16,7 @@
 #include "math/vec.h"
 #include "nn/layers.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,12 +51,7 @@ static size_t inputs(const struct kp_net *net)
 
 static float spread(size_t fan_in) /* He et al., 2015 */
 {
-    float s = 1.0F;
-    while (s * s * (float)fan_in > 2.0F) /* a square root without libm: halves, then Newton */
-        s /= 2;
-    for (int i = 0; i < 6; i++)
-        s = (s + 2.0F / ((float)fan_in * s)) / 2;
-    return s;
+    return sqrtf(2.0F / (float)fan_in);
 }
 
 static kopt_status build(struct kp_net *net, kopt_error *err)
@@ -100,13 +96,6 @@ static kopt_status build(struct kp_net *net, kopt_error *err)
                        KP_INIT_NORMAL, 0.3F);
     }
     return KOPT_OK;
-}
-
-/* Forward and backward alike. Key 0: none. */
-static void drop(const struct kp_net *net, uint64_t key, size_t place, float *x, size_t n)
-{
-    if (key && net->shape.dropout > 0)
-        kp_dropout(key + place * 0x9e3779b97f4a7c15U, net->shape.dropout, x, n);
 }
 
 /* --- the trunk ------------------------------------------------------------------------------
@@ -173,7 +162,7 @@ static void layer_forward(const struct kp_net *net, size_t l, size_t B, uint64_t
         kp_net_w(net, LAYERS + L_COUNT * l + L_NORM_B), t->norm + l * n, t->keep + l * B * 2);
     kp_linear_forward(net->blas, &lin, t->norm + l * n, t->pre + l * n);
     kp_silu_forward(t->pre + l * n, n, t->add);
-    drop(net, key, l + 1, t->add, n);
+    kp_net_drop(net, key, l + 1, t->add, n);
     for (size_t i = 0; i < n; i++)
         t->h[(l + 1) * n + i] = t->h[l * n + i] + t->add[i];
 }
@@ -187,7 +176,7 @@ static void trunk_forward(const struct kp_net *net, const struct kp_batch *b, ui
     gather(net, b, t->x);
     kp_linear_forward(net->blas, &lin, t->x, t->in);
     kp_silu_forward(t->in, n, t->h);
-    drop(net, key, 0, t->h, n);
+    kp_net_drop(net, key, 0, t->h, n);
     for (size_t l = 0; l < L; l++)
         layer_forward(net, l, b->B, key, t);
     kp_layernorm_forward(
@@ -204,7 +193,7 @@ static void layer_backward(const struct kp_net *net, size_t l, size_t B, uint64_
     const struct kp_linear lin = layer_at(net, l, B);
     float *dpre = t->pre + l * n;
     memcpy(t->add, dh, n * sizeof(float));
-    drop(net, key, l + 1, t->add, n);
+    kp_net_drop(net, key, l + 1, t->add, n);
     kp_silu_backward(dpre, n, t->add, dpre);
     kp_linear_backward(net->blas, &lin, t->norm + l * n, dpre, t->add,
                        kp_net_g(net, grad, at + L_W), kp_net_g(net, grad, at + L_B));
@@ -231,7 +220,7 @@ static void trunk_backward(const struct kp_net *net, const struct kp_batch *b, u
     memcpy(dh, t->add, n * sizeof(float));
     for (size_t l = L; l-- > 0;)
         layer_backward(net, l, b->B, key, t, dh, grad);
-    drop(net, key, 0, dh, n);
+    kp_net_drop(net, key, 0, dh, n);
     kp_silu_backward(t->in, n, dh, dh);
     float *dw = kp_net_g(net, grad, IN_W);
     float *db = kp_net_g(net, grad, IN_B);

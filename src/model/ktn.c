@@ -441,11 +441,9 @@ static void map_values(const struct kp_ktn *k, const struct kp_space *space, uin
         map[p] = (uint32_t)p;
         value[p] = index;
         for (uint32_t v = 0; v < n; v++) {
-            const struct kp_value mine = kp_int(kp_ktn_value(k, p, v));
-            index[v] = UINT32_MAX;
-            for (uint32_t i = 0; i < param->n_values; i++)
-                if (kp_value_same(param->values[i], mine))
-                    index[v] = i;
+            uint32_t i =
+                kp_value_find(param->values, param->n_values, kp_int(kp_ktn_value(k, p, v)));
+            index[v] = i < param->n_values ? i : UINT32_MAX;
         }
         index += n;
     }
@@ -545,11 +543,7 @@ kopt_status kp_ktn_greedy(const struct kp_ktn *k, const float *x,
 
 static bool in_list(const struct kp_param *p, int64_t value)
 {
-    const struct kp_value v = kp_int(value);
-    for (uint32_t i = 0; i < p->n_values; i++)
-        if (kp_value_same(p->values[i], v))
-            return true;
-    return false;
+    return kp_value_find(p->values, p->n_values, kp_int(value)) < p->n_values;
 }
 
 /* May token t follow tokens first .. t-1 at the position? */

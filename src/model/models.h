@@ -34,6 +34,10 @@ static inline float *kp_net_g(const struct kp_net *net, float *grad, size_t numb
     return grad + net->offset[number];
 }
 
+/* Dropout of the net's own share, forward and backward alike; `place` tells the places of a net
+ * apart. Key 0: none. */
+void kp_net_drop(const struct kp_net *net, uint64_t key, uint64_t place, float *x, size_t n);
+
 /* Entries of all targets' vocabularies before target p; p = n_targets: of all. */
 size_t kp_net_values_before(const struct kp_net *net, size_t p);
 

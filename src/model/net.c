@@ -45,6 +45,12 @@ void kp_net_declare(struct kp_net *net, size_t number, const char *name, size_t 
     net->offset[number] = kp_params_add(&net->params, name, rows, cols, init, scale);
 }
 
+void kp_net_drop(const struct kp_net *net, uint64_t key, uint64_t place, float *x, size_t n)
+{
+    if (key && net->shape.dropout > 0)
+        kp_dropout(key + place * 0x9e3779b97f4a7c15U, net->shape.dropout, x, n);
+}
+
 size_t kp_net_values_before(const struct kp_net *net, size_t p)
 {
     size_t n = 0;

@@ -115,7 +115,6 @@ struct kp_seq_decoder {
     float *z;       /* [B][most V] */
 };
 
-void kp_seq_drop(const struct kp_net *net, uint64_t key, uint64_t place, float *x, size_t n);
 void kp_seq_lay_out_encoder(const struct kp_seq_dims *d, struct kp_carve *c,
                             struct kp_seq_encoder *e);
 struct kp_conv kp_seq_conv(const struct kp_net *net, const struct kp_seq_dims *d);

@@ -114,7 +114,7 @@ void kp_seq_decode_back(const struct kp_net *net, const struct kp_seq_dims *d, u
                                      .db_n = lstm ? NULL : kp_net_g(net, grad, DEC_N),
                                      .dh0 = g->init,
                                      .dc0 = lstm ? g->init + d->B * d->H : NULL};
-    kp_seq_drop(net, key, DROP_OUT, g->out, rows * d->H);
+    kp_net_drop(net, key, DROP_OUT, g->out, rows * d->H);
     if (d->attention) {
         kp_tanh_backward(w->mixed, rows * d->H, g->out);
         attention_back(net, d, grad, e, w, g);
@@ -182,7 +182,7 @@ void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
 {
     size_t rows = d->T * d->B;
     const float *both = g->enc;
-    kp_seq_drop(net, key, DROP_ENC, g->enc, rows * d->H);
+    kp_net_drop(net, key, DROP_ENC, g->enc, rows * d->H);
     if (d->conv == CONV_BESIDE) {
         const struct kp_linear r = kp_seq_linear(net, JOIN_R, JOIN_B, rows, d->H, d->H);
         const struct kp_linear c = kp_seq_linear(net, JOIN_C, SIZE_MAX, rows, d->C, d->H);
@@ -209,6 +209,6 @@ void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
         if (d->conv == CONV_BESIDE)
             add_to(g->x, g->in, rows * d->D);
     }
-    kp_seq_drop(net, key, DROP_IN, g->x, rows * d->D);
+    kp_net_drop(net, key, DROP_IN, g->x, rows * d->D);
     kp_embed_backward(d->D, tokens, rows, g->x, kp_net_g(net, grad, IN_EMBED));
 }

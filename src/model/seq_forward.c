@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-/* Forward and backward alike. Key 0: none. */
-void kp_seq_drop(const struct kp_net *net, uint64_t key, uint64_t place, float *x, size_t n)
-{
-    if (key && net->shape.dropout > 0)
-        kp_dropout(key + place * 0x9e3779b97f4a7c15U, net->shape.dropout, x, n);
-}
 /* --- the encoder ----------------------------------------------------------------------------
  */
 
@@ -96,7 +90,7 @@ void kp_seq_encode(const struct kp_net *net, const struct kp_seq_dims *d, const 
 {
     size_t rows = d->T * d->B;
     kp_embed_forward(kp_net_w(net, IN_EMBED), d->D, tokens, rows, e->x);
-    kp_seq_drop(net, key, DROP_IN, e->x, rows * d->D);
+    kp_net_drop(net, key, DROP_IN, e->x, rows * d->D);
     if (d->conv != CONV_NONE) {
         const struct kp_conv c = kp_seq_conv(net, d);
         kp_conv_forward(net->blas, &c, e->x, e->conv, e->work);
@@ -112,7 +106,7 @@ void kp_seq_encode(const struct kp_net *net, const struct kp_seq_dims *d, const 
         kp_seq_add_product(net, JOIN_C, rows, d->C, d->H, e->conv, e->out);
         kp_relu_forward(e->out, rows * d->H);
     }
-    kp_seq_drop(net, key, DROP_ENC, e->out, rows * d->H);
+    kp_net_drop(net, key, DROP_ENC, e->out, rows * d->H);
     const struct kp_linear l = kp_seq_linear(net, INIT_F, INIT_B, d->B, d->E, d->S * d->H);
     kp_linear_forward(net->blas, &l, kp_seq_last_step(d, e->fwd.h, d->E), e->states);
     kp_seq_add_product(net, INIT_R, d->B, d->E, d->S * d->H, e->bwd.h, e->states);
@@ -205,5 +199,5 @@ void kp_seq_decode(const struct kp_net *net, const struct kp_seq_dims *d,
         kp_tanh_forward(w->mixed, rows * d->H);
     }
     memcpy(w->out, d->attention ? w->mixed : w->h, rows * d->H * sizeof(float));
-    kp_seq_drop(net, key, DROP_OUT, w->out, rows * d->H);
+    kp_net_drop(net, key, DROP_OUT, w->out, rows * d->H);
 }

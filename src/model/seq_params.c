@@ -2,6 +2,8 @@
 /* Sizes and parameters of the models of model/seq.h. Layer: model. */
 #include "model/seq.h"
 
+#include <math.h>
+
 struct kp_seq_dims kp_seq_dims(const struct kp_net *net, size_t B)
 {
     const struct kp_net_shape *s = &net->shape;
@@ -33,15 +35,10 @@ size_t kp_seq_rnn_inputs(const struct kp_seq_dims *d)
 /* --- parameters -----------------------------------------------------------------------------
  */
 
-/* Glorot and Bengio, 2010: uniform in +-sqrt(6 / (inputs + outputs)). The square root is
- * Newton's, the same on every machine. */
+/* Glorot and Bengio, 2010: uniform in +-sqrt(6 / (inputs + outputs)). */
 static float glorot(size_t in, size_t out)
 {
-    float a = 6.0F / (float)(in + out);
-    float s = a < 1 ? 1 : a;
-    for (int i = 0; i < 24; i++)
-        s = (s + a / s) / 2;
-    return s;
+    return sqrtf(6.0F / (float)(in + out));
 }
 
 static void declare_matrix(struct kp_net *net, size_t number, const char *name, size_t rows,

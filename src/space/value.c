@@ -47,6 +47,14 @@ bool kp_value_same(struct kp_value a, struct kp_value b)
     return false;
 }
 
+uint32_t kp_value_find(const struct kp_value *values, uint32_t n, struct kp_value v)
+{
+    uint32_t i = 0;
+    while (i < n && !kp_value_same(values[i], v))
+        i++;
+    return i;
+}
+
 static int sign_of(bool greater, bool less)
 {
     return (greater ? 1 : 0) - (less ? 1 : 0);

@@ -46,6 +46,8 @@ const char *kp_type_name(enum kp_type type);
 
 /* Same type and same value; a float equals itself bit for bit (NaN equals NaN). */
 bool kp_value_same(struct kp_value a, struct kp_value b);
+/* The first of values[n] that is the same as `v`; n when there is none. */
+uint32_t kp_value_find(const struct kp_value *values, uint32_t n, struct kp_value v);
 
 /* Numeric order across int, float and bool as in Python; strings bytewise. False when the two
  * cannot be ordered. */

@@ -2,40 +2,14 @@
 /* MIOpen's published databases as data sets (from the folder that KOPT_DATA_DIR names,
  * compressed): as many problems for training, validation and tests as another program found. */
 #include "learn/load.h"
-#include "os/clock.h"
-#include "os/proc.h"
 #include "support/test.h"
+#include "support/unpack.h"
 
 #include "base/alloc.h"
 
 #include <math.h>
-#include <unistd.h>
 
 static const char *data_dir;
-
-/* Unpack a file of the data into the scratch folder, unless it is there. */
-static const char *unpack(const char *name)
-{
-    char command[9000];
-    char how[64] = "";
-    struct kp_proc p = {0};
-    kopt_error err = {0};
-    if (access(name, R_OK) == 0)
-        return name;
-    (void)snprintf(command, sizeof(command),
-                   "bzip2 -dc '%s/%s.bz2' > '%s.new' && mv '%s.new' '%s'", data_dir, name, name,
-                   name, name);
-    const char *const argv[] = {"sh", "-c", command, NULL};
-    const struct kp_proc_options o = {.path = "/bin/sh", .argv = argv};
-    if (kp_proc_start(&o, &p, &err) != KOPT_OK)
-        fail_msg("%s", err.message);
-    for (int i = 0; i < 6000 && !kp_proc_ended(&p, how, sizeof(how)); i++)
-        kp_clock_sleep_ns(10000000);
-    kp_proc_kill(&p);
-    if (access(name, R_OK) != 0)
-        fail_msg("%s/%s.bz2 cannot be unpacked: %s", data_dir, name, how);
-    return name;
-}
 
 static struct kp_kernel *rules_of(const char *solver)
 {
@@ -76,7 +50,7 @@ static void check_solver(const char *solver, size_t train, size_t valid, size_t 
     struct kp_load_report without = {0};
     struct kp_dataset *d = NULL;
     kopt_error err = {0};
-    const char *db = unpack("gfx906_60.db");
+    const char *db = unpack(data_dir, "gfx906_60.db");
     int64_t from = kp_clock_ns();
     if (kp_load(db, &o, &d, &with, &err) != KOPT_OK)
         fail_msg("%s", err.message);
@@ -119,7 +93,7 @@ static void the_find_database_has_times(void **state)
     struct kp_dataset *d = NULL;
     kopt_error err = {0};
     size_t several = 0;
-    if (kp_load(unpack("gfx906_64.HIP.fdb.txt"), &o, &d, &r, &err) != KOPT_OK)
+    if (kp_load(unpack(data_dir, "gfx906_64.HIP.fdb.txt"), &o, &d, &r, &err) != KOPT_OK)
         fail_msg("%s", err.message);
     for (size_t row = 1; row < d->n_rows; row++) {
         assert_true(isfinite(d->times_ns[row]));

@@ -5,12 +5,11 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "os/clock.h"
-#include "os/proc.h"
 #include "space/kernel.h"
 #include "store/miopen.h"
 #include "support/test.h"
+#include "support/unpack.h"
 
-#include <unistd.h>
 
 enum { FIELDS_MAX = 32, SLOTS_MAX = 256, COUNTS_MAX = 20000 };
 
@@ -21,30 +20,6 @@ static const char *source_path(const char *folder, const char *name, char path[4
     const char *root = getenv("KOPT_SOURCE_DIR");
     (void)snprintf(path, 4200, "%s/%s%s", root ? root : ".", folder, name);
     return path;
-}
-
-/* Unpack a file of the data into the scratch folder, unless it is there. */
-static const char *unpack(const char *name)
-{
-    char command[9000];
-    char how[64] = "";
-    struct kp_proc p = {0};
-    kopt_error err = {0};
-    if (access(name, R_OK) == 0)
-        return name;
-    (void)snprintf(command, sizeof(command),
-                   "bzip2 -dc '%s/%s.bz2' > '%s.new' && mv '%s.new' '%s'", data_dir, name, name,
-                   name, name);
-    const char *const argv[] = {"sh", "-c", command, NULL};
-    const struct kp_proc_options o = {.path = "/bin/sh", .argv = argv};
-    if (kp_proc_start(&o, &p, &err) != KOPT_OK)
-        fail_msg("%s", err.message);
-    for (int i = 0; i < 6000 && !kp_proc_ended(&p, how, sizeof(how)); i++)
-        kp_clock_sleep_ns(10000000);
-    kp_proc_kill(&p);
-    if (access(name, R_OK) != 0)
-        fail_msg("%s/%s.bz2 cannot be unpacked: %s", data_dir, name, how);
-    return name;
 }
 
 /* --- rows against rules --------------------------------------------------------------------
@@ -202,7 +177,7 @@ static double check_rules(struct check *c, const char *solver, const char *db, c
     c->us = kp_calloc(COUNTS_MAX, sizeof(*c->us));
     assert_non_null(c->counts);
     assert_non_null(c->us);
-    if (kp_miopen_read(unpack(db), solver, check_row, c, &count, &err) != KOPT_OK)
+    if (kp_miopen_read(unpack(data_dir, db), solver, check_row, c, &count, &err) != KOPT_OK)
         fail_msg("%s", err.message);
     assert_int_equal(count.skipped, 0);
     double valid = median(c->counts, c->n_counts);
@@ -334,8 +309,8 @@ static void the_find_database_is_read(void **state)
     struct times t = {0};
     struct kp_miopen_count count;
     kopt_error err = {0};
-    if (kp_miopen_read(unpack("gfx906_64.HIP.fdb.txt"), NULL, see_time, &t, &count, &err) !=
-        KOPT_OK)
+    if (kp_miopen_read(unpack(data_dir, "gfx906_64.HIP.fdb.txt"), NULL, see_time, &t, &count,
+                       &err) != KOPT_OK)
         fail_msg("%s", err.message);
     assert_int_equal(count.kind, KP_MIOPEN_FIND);
     print_message("%d problems with two algorithms or more; %d skipped, line %d: %s\n",
