@@ -10,7 +10,6 @@
 #include "support/test.h"
 #include "support/unpack.h"
 
-
 enum { FIELDS_MAX = 32, SLOTS_MAX = 256, COUNTS_MAX = 20000 };
 
 static const char *data_dir;
