@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model_impl.h"
 #include "model/model_spaces.h"
+#include "model/scratch.h"
 
 #include "base/alloc.h"
 #include "os/file.h"
@@ -17,6 +18,7 @@ void kp_model_free(struct kp_model *m)
         kp_net_free(m->nets[k]);
     kp_encoder_free(m->encoder);
     kp_spaces_free(m->spaces);
+    kp_scratch_pool_free(m->scratch);
     kp_kernel_free(m->rules);
     kp_json_free(m->info);
     kp_arena_deinit(&m->arena);
@@ -27,13 +29,22 @@ void kp_model_free(struct kp_model *m)
 
 kopt_status kp_model_keep_spaces(struct kp_model *m, kopt_error *err)
 {
+    if (!m->scratch) {
+        m->scratch = kp_scratch_pool_new();
+        if (!m->scratch)
+            return kp_err_nomem(err);
+    }
     return m->rules && !m->spaces ? kp_spaces_new(m, &m->spaces, err) : KOPT_OK;
 }
 
 void kp_prediction_deinit(struct kp_prediction *p)
 {
-    kp_free(p->configs);
-    kp_free(p->logp);
+    if (p->scratch) {
+        kp_scratch_give(p->scratch);
+    } else {
+        kp_free(p->configs);
+        kp_free(p->logp);
+    }
     *p = (struct kp_prediction){0};
 }
 
@@ -99,7 +110,7 @@ static void mark_problem(const struct kp_kernel *rules, unsigned char *is_proble
     }
 }
 
-size_t kp_model_derived_names(const struct kp_kernel *rules, const char **names)
+size_t kp_model_derived_lets(const struct kp_kernel *rules, const struct kp_let **lets)
 {
     unsigned char is_problem[SLOTS_MAX] = {0};
     size_t n = 0;
@@ -107,15 +118,24 @@ size_t kp_model_derived_names(const struct kp_kernel *rules, const char **names)
     mark_problem(rules, is_problem);
     for (size_t i = 0; i < rules->n_lets && n < KP_FIELDS_MAX; i++)
         if (is_derived(&rules->lets[i], is_problem))
-            names[n++] = rules->lets[i].name;
+            lets[n++] = &rules->lets[i];
     return n;
 }
 
-static double evaluate(const struct kp_expr *e, const struct kp_env *env)
+size_t kp_model_derived_names(const struct kp_kernel *rules, const char **names)
+{
+    const struct kp_let *lets[KP_FIELDS_MAX];
+    size_t n = kp_model_derived_lets(rules, lets);
+    for (size_t i = 0; i < n; i++)
+        names[i] = lets[i]->name;
+    return n;
+}
+
+double kp_model_derived_value(const struct kp_let *let, const struct kp_env *env)
 {
     struct kp_value v;
     double x = 0;
-    if (kp_expr_eval(e, env, &v, NULL) != KP_EVAL_VALUE || !kp_value_to_f64(v, &x))
+    if (kp_expr_eval(let->expr, env, &v, NULL) != KP_EVAL_VALUE || !kp_value_to_f64(v, &x))
         return 0;
     return isfinite(x) ? x : 0;
 }
@@ -124,8 +144,8 @@ kopt_status kp_model_derive(const struct kp_kernel *rules, const struct kp_value
                             double *values, kopt_error *err)
 {
     unsigned char known[SLOTS_MAX] = {0}; /* the problem's slots and no others */
-    size_t n = 0;
-    KP_CHECK(rules->n_slots <= SLOTS_MAX);
+    const struct kp_let *lets[KP_FIELDS_MAX];
+    size_t n = kp_model_derived_lets(rules, lets);
     struct kp_value *slots = kp_calloc(rules->n_slots + 1, sizeof(*slots));
     if (!slots)
         return kp_err_nomem(err);
@@ -133,9 +153,8 @@ kopt_status kp_model_derive(const struct kp_kernel *rules, const struct kp_value
     for (size_t i = 0; i < rules->n_problem; i++)
         slots[kp_scope_find(&rules->scope, kp_str_from(rules->problem[i]))] = problem[i];
     const struct kp_env env = {slots, known};
-    for (size_t i = 0; i < rules->n_lets && n < KP_FIELDS_MAX; i++)
-        if (is_derived(&rules->lets[i], known))
-            values[n++] = evaluate(rules->lets[i].expr, &env);
+    for (size_t i = 0; i < n; i++)
+        values[i] = kp_model_derived_value(lets[i], &env);
     kp_free(slots);
     return KOPT_OK;
 }

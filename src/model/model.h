@@ -10,7 +10,9 @@
 #include "model/encoder.h"
 #include "space/kernel.h"
 
-struct kp_spaces; /* model_spaces.h */
+struct kp_spaces;       /* model_spaces.h */
+struct kp_scratch;      /* scratch.h */
+struct kp_scratch_pool; /* scratch.h */
 
 struct kp_model {
     const char *kernel;
@@ -24,7 +26,9 @@ struct kp_model {
     const char *rules_path;
     struct kp_str rules_text; /* empty: there are none */
     struct kp_kernel *rules;  /* parsed; NULL: there are none */
-    struct kp_spaces *spaces; /* see kp_model_keep_spaces(); NULL: none are kept */
+    /* See kp_model_keep_spaces(); NULL: none are kept. */
+    struct kp_spaces *spaces;
+    struct kp_scratch_pool *scratch;
     size_t
         n_raw; /* fields that a problem has; the encoder's others, behind them, are derived */
     struct kp_json *info;  /* an object */
@@ -79,13 +83,15 @@ struct kp_prediction {
     uint32_t *configs; /* [n][n_targets]: value indices of the model's targets */
     double *logp;      /* [n] */
     size_t n;
+    struct kp_scratch *scratch; /* where both stand, before the model is freed; NULL: kp_free()
+                                   frees them */
 };
 void kp_prediction_deinit(struct kp_prediction *p);
 
-/* From now on the spaces of the last problems are kept for the next questions: each question
- * without them makes its own, which takes many times as long as the answer. A model that was
- * loaded keeps them from the start. The rules and targets must not change any more. Without
- * rules there is nothing to keep. Errors: KOPT_ENOMEM. */
+/* From now on the spaces of the last problems and the memory of questions are kept for the next
+ * ones: each question without them makes its own, which takes many times as long as the answer.
+ * A model that was loaded keeps them from the start. The rules, targets and the encoder must
+ * not change any more. Without rules there are no spaces to keep. Errors: KOPT_ENOMEM. */
 kopt_status kp_model_keep_spaces(struct kp_model *m, kopt_error *err);
 
 /* A name with a default in the rules may be left out. With rules, only values that the model
@@ -95,7 +101,9 @@ kopt_status kp_model_keep_spaces(struct kp_model *m, kopt_error *err);
  * lists the fields; k or width out of range), KOPT_ENOTFOUND (no configuration satisfies the
  * rules: the message names the rule that leaves none), KOPT_ERANGE (as kp_space_new()),
  * KOPT_ENOMEM. A word or number that was never seen is no error. Any number of threads may ask
- * one model. */
+ * one model. Where it keeps memory and spaces, a question allocates nothing once as many, as
+ * large ones were asked at a time before, and the rules leave one of the last sets of
+ * configurations. */
 kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *given,
                              size_t n_given, const struct kp_predict_options *o,
                              struct kp_prediction *out, kopt_error *err);

@@ -37,6 +37,11 @@ void kp_model_targets_write(const struct kp_target *targets, size_t n, struct kp
 kopt_status kp_model_targets_read(const struct kp_json *j, struct kp_arena *arena,
                                   struct kp_target *targets, size_t *n, kopt_error *err);
 
+/* Where kp_model_derived_names() are from: lets[KP_FIELDS_MAX]. Returns how many. */
+size_t kp_model_derived_lets(const struct kp_kernel *rules, const struct kp_let **lets);
+/* The value of a derived field; `env` has the problem's slots. */
+double kp_model_derived_value(const struct kp_let *let, const struct kp_env *env);
+
 /* The field of that name, or SIZE_MAX. */
 size_t kp_model_field(const struct kp_encoder *e, struct kp_str name);
 

@@ -4,8 +4,10 @@
 #include "model/encoder_impl.h"
 #include "model/model_impl.h"
 #include "model/model_spaces.h"
+#include "model/scratch.h"
 
 #include "base/alloc.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -13,7 +15,6 @@
 #include <string.h>
 
 enum {
-    ASK_ARENA_MAX = 256 << 20,
     WIDTH_LEAST = 8,
     LIST_MAX = 240 /* bytes of the names in a hint */
 };
@@ -22,12 +23,7 @@ static const double exact_max = 0x1p53;
 struct asking {
     const struct kp_model *m;
     const struct kp_predict_options *o;
-    struct kp_arena arena;
-    const struct kp_given **given; /* by field; NULL: not given */
-    double *problem;               /* by field */
-    struct kp_value *sizes;        /* by the rules' problem index */
-    int32_t *tokens;
-    float *features;
+    struct kp_scratch *s;
     struct kp_beam_space allowed;
     kopt_error *err;
 };
@@ -75,20 +71,19 @@ static bool may_be_negative(const struct kp_encoder *e, size_t field)
     return false;
 }
 
-/* The word that a value is written as, in the arena unless it is one already. */
+/* The word that a value is written as, in the scratch unless it is one already. */
 static kopt_status as_word(struct asking *a, struct kp_value *v)
 {
-    struct kp_buf text = KP_BUF_INIT(64);
+    struct kp_buf *words = &a->s->words;
+    size_t at = words->len;
+    size_t cap = words->cap;
     if (v->type == KP_STRING)
         return KOPT_OK;
-    kp_value_to_text(*v, &text);
-    kopt_status st = kp_buf_status(&text, a->err);
-    const char *copy = kp_arena_strndup(&a->arena, kp_buf_text(&text), text.len);
-    if (copy)
-        *v = kp_string((struct kp_str){copy, text.len});
-    else
-        st = kp_err_nomem(a->err);
-    kp_buf_deinit(&text);
+    kp_value_to_text(*v, words);
+    kopt_status st = kp_buf_status(words, a->err);
+    KP_CHECK(st != KOPT_OK || words->cap == cap); /* else earlier words had moved */
+    if (st == KOPT_OK)
+        *v = kp_string((struct kp_str){(const char *)words->ptr + at, words->len - at});
     return st;
 }
 
@@ -120,14 +115,15 @@ static kopt_status as_number(const struct asking *a, size_t field, struct kp_val
 static kopt_status set_field(struct asking *a, size_t field, struct kp_value v)
 {
     const struct kp_field *f = kp_encoder_field(a->m->encoder, field);
-    kopt_status st = f->is_word ? as_word(a, &v) : as_number(a, field, &v, &a->problem[field]);
+    kopt_status st =
+        f->is_word ? as_word(a, &v) : as_number(a, field, &v, &a->s->problem[field]);
     if (st != KOPT_OK)
         return st;
     if (f->is_word)
-        a->problem[field] = word_index(f, v.as.s);
+        a->s->problem[field] = word_index(f, v.as.s);
     size_t index = rules_index(a->m->rules, f->name);
     if (index != SIZE_MAX)
-        a->sizes[index] = v;
+        a->s->sizes[index] = v;
     return KOPT_OK;
 }
 
@@ -135,14 +131,13 @@ static kopt_status set_field(struct asking *a, size_t field, struct kp_value v)
 static kopt_status check_size(const struct asking *a, size_t index)
 {
     const struct kp_kernel *k = a->m->rules;
-    struct kp_value v = a->sizes[index];
+    struct kp_value v = a->s->sizes[index];
     if (k->rules_only || (v.type == KP_INT && v.as.i >= 1))
         return KOPT_OK;
     return refuse(a, "%s: a problem size is an integer of at least 1", k->problem[index]);
 }
 
-static kopt_status take_given(struct asking *a, const struct kp_given *given, size_t n,
-                              bool *taken)
+static kopt_status take_given(struct asking *a, const struct kp_given *given, size_t n)
 {
     const struct kp_model *m = a->m;
     for (size_t i = 0; i < n; i++) {
@@ -150,16 +145,36 @@ static kopt_status take_given(struct asking *a, const struct kp_given *given, si
         size_t index = rules_index(m->rules, given[i].name);
         if (field >= m->n_raw && index == SIZE_MAX)
             return refuse(a, "the model of '%s' has no '%s'", m->kernel, given[i].name);
-        if (field < m->n_raw ? a->given[field] != NULL : taken[index])
+        if (field < m->n_raw ? a->s->given[field] != NULL : a->s->taken[index])
             return refuse(a, "%s is given twice", given[i].name);
         if (field < m->n_raw) {
-            a->given[field] = &given[i];
+            a->s->given[field] = &given[i];
         } else {
-            a->sizes[index] = given[i].value;
-            taken[index] = true;
+            a->s->sizes[index] = given[i].value;
+            a->s->taken[index] = true;
         }
     }
     return KOPT_OK;
+}
+
+/* What a field has that is not given: the text that the data had which the model is for, where
+ * others only helped; else the rules' default. Borrowed. */
+static bool default_of(const struct asking *a, size_t field, struct kp_value *out)
+{
+    const struct kp_field *f = kp_encoder_field(a->m->encoder, field);
+    const struct kp_json *pooled = kp_json_get(a->m->info, "pooled");
+    size_t index = rules_index(a->m->rules, f->name);
+    struct kp_str text;
+    double x = 0;
+    if (kp_json_as_str(kp_json_get(pooled, f->name), &text)) {
+        bool number = !f->is_word && kp_f64_from_text(text, &x);
+        *out = number ? kp_float(x) : kp_string(text);
+        return true;
+    }
+    if (index == SIZE_MAX || !a->m->rules->has_problem_default[index])
+        return false;
+    *out = a->m->rules->problem_default[index];
+    return true;
 }
 
 static kopt_status missing(const struct asking *a)
@@ -167,8 +182,8 @@ static kopt_status missing(const struct asking *a)
     struct kp_buf names = KP_BUF_INIT(LIST_MAX);
     for (size_t i = 0; i < a->m->n_raw; i++) {
         const char *name = kp_encoder_field(a->m->encoder, i)->name;
-        size_t index = rules_index(a->m->rules, name);
-        if (!a->given[i] && (index == SIZE_MAX || !a->m->rules->has_problem_default[index]))
+        struct kp_value v;
+        if (!a->s->given[i] && !default_of(a, i, &v))
             kp_buf_addf(&names, "%s%s", names.len ? ", " : "", name);
     }
     kopt_status st = KOPT_OK;
@@ -183,52 +198,37 @@ static kopt_status read_problem(struct asking *a, const struct kp_given *given, 
     const struct kp_model *m = a->m;
     const struct kp_kernel *rules = m->rules;
     size_t n_sizes = rules ? rules->n_problem : 0;
-    bool *taken = kp_arena_alloc(&a->arena, n_sizes + 1, sizeof(*taken));
-    a->given = kp_arena_alloc(&a->arena, m->n_raw, sizeof(const struct kp_given *));
-    a->problem =
-        kp_arena_alloc(&a->arena, kp_encoder_n_fields(m->encoder), sizeof(*a->problem));
-    a->sizes = kp_arena_alloc(&a->arena, n_sizes + 1, sizeof(*a->sizes));
-    if (a->arena.failed)
-        return kp_err_nomem(a->err);
     for (size_t i = 0; i < n_sizes; i++)
         if (rules->has_problem_default[i])
-            a->sizes[i] = rules->problem_default[i];
-    kopt_status st = take_given(a, given, n, taken);
+            a->s->sizes[i] = rules->problem_default[i];
+    kopt_status st = take_given(a, given, n);
     if (st == KOPT_OK)
         st = missing(a);
     for (size_t i = 0; st == KOPT_OK && i < m->n_raw; i++) {
-        size_t index = rules_index(rules, kp_encoder_field(m->encoder, i)->name);
-        /* One that is neither given nor in the rules was missing. */
-        st = set_field(a, i, a->given[i] ? a->given[i]->value : a->sizes[index]);
+        struct kp_value v = kp_int(0);
+        if (a->s->given[i])
+            v = a->s->given[i]->value;
+        else
+            (void)default_of(a, i, &v); /* one without a default was missing */
+        st = set_field(a, i, v);
     }
     for (size_t i = 0; st == KOPT_OK && i < n_sizes; i++)
         st = check_size(a, i);
     return st;
 }
 
-static kopt_status encode(struct asking *a)
+static void encode(struct asking *a)
 {
     const struct kp_model *m = a->m;
-    const char *names[KP_FIELDS_MAX];
-    double values[KP_FIELDS_MAX];
+    struct kp_scratch *s = a->s;
     size_t n_fields = kp_encoder_n_fields(m->encoder);
-    a->tokens = kp_arena_alloc(&a->arena, kp_encoder_n_tokens(m->encoder), sizeof(*a->tokens));
-    a->features =
-        kp_arena_alloc(&a->arena, kp_encoder_n_features(m->encoder) + 1, sizeof(*a->features));
-    if (a->arena.failed)
-        return kp_err_nomem(a->err);
-    if (m->n_raw < n_fields) {
-        size_t n = kp_model_derived_names(m->rules, names);
-        kopt_status st = kp_model_derive(m->rules, a->sizes, values, a->err);
-        if (st != KOPT_OK)
-            return st;
-        for (size_t i = m->n_raw; i < n_fields; i++)
-            for (size_t d = 0; d < n; d++)
-                if (strcmp(names[d], kp_encoder_field(m->encoder, i)->name) == 0)
-                    a->problem[i] = values[d];
-    }
-    kp_encode(m->encoder, a->problem, a->tokens, a->features);
-    return KOPT_OK;
+    const struct kp_env env = {s->slots, s->known};
+    for (size_t i = 0; m->rules && i < m->rules->n_problem; i++)
+        s->slots[s->size_slot[i]] = s->sizes[i];
+    for (size_t i = m->n_raw; i < n_fields; i++)
+        if (s->derived[i])
+            s->problem[i] = kp_model_derived_value(s->derived[i], &env);
+    kp_encode(m->encoder, s->problem, s->tokens, s->features);
 }
 
 /* --- the space ------------------------------------------------------------------------------
@@ -271,7 +271,8 @@ static kopt_status no_rule_leaves(const struct asking *a, const struct kp_bound 
 static kopt_status nothing_left(const struct asking *a, const struct kp_spaces *spaces)
 {
     struct kp_bound *bound = NULL;
-    kopt_status st = kp_kernel_bind_values(a->m->rules, a->sizes, a->o->limits, &bound, a->err);
+    kopt_status st =
+        kp_kernel_bind_values(a->m->rules, a->s->sizes, a->o->limits, &bound, a->err);
     if (st != KOPT_OK)
         return st;
     if (kp_space_count(bound->space) == 0)
@@ -294,23 +295,20 @@ static kopt_status nothing_left(const struct asking *a, const struct kp_spaces *
 static kopt_status answer(const struct asking *a, size_t width, struct kp_prediction *out)
 {
     const struct kp_model *m = a->m;
+    struct kp_scratch *s = a->s;
     const struct kp_beam_input in = {.nets = (const struct kp_net *const *)m->nets,
                                      .n_nets = m->n_nets,
-                                     .tokens = a->tokens,
-                                     .features = a->features,
+                                     .tokens = s->tokens,
+                                     .features = s->features,
                                      .allowed = a->allowed,
                                      .width = width,
                                      .k = a->o->k};
-    float *work = kp_slab_new(kp_beam_work(&in) / sizeof(float) + 1);
-    out->configs = kp_calloc(a->o->k * m->n_targets, sizeof(*out->configs));
-    out->logp = kp_calloc(a->o->k, sizeof(*out->logp));
-    kopt_status st = KOPT_OK;
-    if (!work || !out->configs || !out->logp)
-        st = kp_err_nomem(a->err);
-    else
-        out->n = kp_beam_search(&in, work, out->configs, out->logp);
-    kp_slab_free(work);
-    return st;
+    if (!kp_scratch_work(s, kp_beam_work(&in)) || !kp_scratch_answer(s, m->n_targets, a->o->k))
+        return kp_err_nomem(a->err);
+    out->configs = s->configs;
+    out->logp = s->logp;
+    out->n = kp_beam_search(&in, s->work, out->configs, out->logp);
+    return KOPT_OK;
 }
 
 /* In the space of the problem. */
@@ -318,7 +316,7 @@ static kopt_status answer_in(struct asking *a, struct kp_spaces *spaces, size_t 
                              struct kp_prediction *out)
 {
     struct kp_spaces_entry *entry = NULL;
-    kopt_status st = kp_spaces_take(spaces, a->sizes, a->o->limits, &entry, a->err);
+    kopt_status st = kp_spaces_take(spaces, a->s->sizes, a->o->limits, &entry, a->err);
     if (st != KOPT_OK)
         return st;
     if (!entry)
@@ -347,7 +345,7 @@ kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *gi
                              size_t n_given, const struct kp_predict_options *o,
                              struct kp_prediction *out, kopt_error *err)
 {
-    struct asking a = {.m = m, .o = o, .arena = KP_ARENA_INIT(ASK_ARENA_MAX), .err = err};
+    struct asking a = {.m = m, .o = o, .err = err};
     *out = (struct kp_prediction){0};
     size_t width = o->width ? o->width : o->k > WIDTH_LEAST ? o->k : WIDTH_LEAST;
     if (o->k < 1 || o->k > width || width > KP_BEAM_WIDTH_MAX)
@@ -355,13 +353,16 @@ kopt_status kp_model_predict(const struct kp_model *m, const struct kp_given *gi
                       "%zu configurations from a beam of %zu: 1 to %d, and no more than the "
                       "beam's width, can be asked for",
                       o->k, width, (int)KP_BEAM_WIDTH_MAX);
-    kopt_status st = read_problem(&a, given, n_given);
-    if (st == KOPT_OK)
-        st = encode(&a);
-    if (st == KOPT_OK)
+    kopt_status st = kp_scratch_take(m, &a.s, err);
+    if (st != KOPT_OK)
+        return st;
+    out->scratch = a.s;
+    st = read_problem(&a, given, n_given);
+    if (st == KOPT_OK) {
+        encode(&a);
         st = search(&a, width, out);
+    }
     if (st != KOPT_OK)
         kp_prediction_deinit(out);
-    kp_arena_deinit(&a.arena);
     return st;
 }

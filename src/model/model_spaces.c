@@ -10,12 +10,24 @@
 
 enum { ARENA_MAX = 256 << 20 };
 
+/* A set of configurations that the rules leave of some problems. */
 struct kp_spaces_entry {
-    struct kp_bound *bound; /* its `problem` is the key, with the limits */
+    struct kp_bound *bound; /* of one of them */
+    const void *kind;       /* kp_space_kind(); NULL: of that one alone */
+    size_t users;           /* with the list */
+    uint64_t last_use;
+};
+
+enum { WORD_MAX = 32 }; /* bytes; a problem with a longer word is not remembered */
+
+/* A problem that was asked about, and where. */
+struct asked {
+    struct kp_spaces_entry *entry; /* in the list; NULL: free */
     uint64_t hash;
     struct kp_limits limits;
     bool has_limits;
-    size_t users; /* with the list */
+    struct kp_value *problem;
+    char *words; /* [n_problem][WORD_MAX] */
     uint64_t last_use;
 };
 
@@ -25,11 +37,14 @@ struct kp_spaces {
     struct kp_arena arena;
     const uint32_t *map;           /* as in struct kp_beam_space */
     const uint32_t *const *values; /* as in struct kp_beam_space */
-    pthread_mutex_t making;        /* of the cache; taken before the other */
+    pthread_mutex_t making;        /* of the cache and what follows; taken before the other */
     struct kp_space_cache *cache;
+    struct kp_value *slots; /* an environment */
+    unsigned char *slots_known;
     pthread_mutex_t lock; /* of what follows */
     struct kp_spaces_entry *entries[KP_SPACES_MAX];
     size_t n_entries;
+    struct asked asked[KP_SPACES_ASKED_MAX];
     uint64_t clock;
 };
 
@@ -133,6 +148,19 @@ static bool map_targets(struct kp_spaces *s, const struct kp_model *m)
     return true;
 }
 
+/* Memory for what is remembered. */
+static bool make_room(struct kp_spaces *s)
+{
+    size_t n = s->known.n_problem;
+    s->slots = kp_arena_alloc(&s->arena, s->known.n_slots + 1, sizeof(*s->slots));
+    s->slots_known = kp_arena_alloc(&s->arena, s->known.n_slots + 1, 1);
+    for (size_t i = 0; i < KP_SPACES_ASKED_MAX; i++) {
+        s->asked[i].problem = kp_arena_alloc(&s->arena, n + 1, sizeof(*s->asked[i].problem));
+        s->asked[i].words = kp_arena_alloc(&s->arena, n + 1, WORD_MAX);
+    }
+    return !s->arena.failed;
+}
+
 /* ---- life ---- */
 
 kopt_status kp_spaces_new(const struct kp_model *m, struct kp_spaces **out, kopt_error *err)
@@ -147,7 +175,7 @@ kopt_status kp_spaces_new(const struct kp_model *m, struct kp_spaces **out, kopt
     s->arena = KP_ARENA_INIT(ARENA_MAX);
     s->known = *m->rules;
     s->cache = kp_space_cache_new(0);
-    if (!s->cache || !narrow_all(s, m) || !map_targets(s, m)) {
+    if (!s->cache || !narrow_all(s, m) || !map_targets(s, m) || !make_room(s)) {
         kp_spaces_free(s);
         return kp_err_nomem(err);
     }
@@ -231,29 +259,34 @@ static bool same_limits(const struct kp_limits *a, const struct kp_limits *b)
            a->clock_khz == b->clock_khz && a->cc == b->cc;
 }
 
-static bool answers(const struct kp_spaces *s, const struct kp_spaces_entry *e,
-                    const struct question *q)
+static bool is_about(const struct kp_spaces *s, const struct asked *a, const struct question *q)
 {
-    if (e->hash != q->hash || e->has_limits != (q->limits != NULL) ||
-        (q->limits && !same_limits(&e->limits, q->limits)))
+    if (!a->entry || a->hash != q->hash || a->has_limits != (q->limits != NULL) ||
+        (q->limits && !same_limits(&a->limits, q->limits)))
         return false;
     for (size_t i = 0; i < s->known.n_problem; i++)
-        if (!same_value(e->bound->problem[i], q->problem[i]))
+        if (!same_value(a->problem[i], q->problem[i]))
             return false;
     return true;
 }
 
-/* With one more user; NULL: not kept. */
+static void use(struct kp_spaces *s, struct kp_spaces_entry *e)
+{
+    e->users++;
+    e->last_use = ++s->clock;
+}
+
+/* With one more user; NULL: it was not asked about lately. */
 static struct kp_spaces_entry *find(struct kp_spaces *s, const struct question *q)
 {
     struct kp_spaces_entry *found = NULL;
     (void)pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n_entries && !found; i++)
-        if (answers(s, s->entries[i], q))
-            found = s->entries[i];
-    if (found) {
-        found->users++;
-        found->last_use = ++s->clock;
+    for (size_t i = 0; i < KP_SPACES_ASKED_MAX && !found; i++) {
+        if (!is_about(s, &s->asked[i], q))
+            continue;
+        found = s->asked[i].entry;
+        use(s, found);
+        s->asked[i].last_use = s->clock;
     }
     (void)pthread_mutex_unlock(&s->lock);
     return found;
@@ -270,8 +303,51 @@ void kp_spaces_give(struct kp_spaces *s, struct kp_spaces_entry *e)
         entry_free(e);
 }
 
+/* False: a word is too long. */
+static bool copy_problem(const struct kp_spaces *s, const struct question *q, struct asked *to)
+{
+    for (size_t i = 0; i < s->known.n_problem; i++) {
+        struct kp_value v = q->problem[i];
+        if (v.type == KP_STRING) {
+            if (v.as.s.len > WORD_MAX)
+                return false;
+            char *word = to->words + i * WORD_MAX;
+            if (v.as.s.len)
+                memcpy(word, v.as.s.ptr, v.as.s.len);
+            v.as.s.ptr = word;
+        }
+        to->problem[i] = v;
+    }
+    return true;
+}
+
+/* The problem and its entry, in the place of one that was not asked about for the longest
+ * time. With `lock` held. */
+static void remember(struct kp_spaces *s, const struct question *q, struct kp_spaces_entry *e)
+{
+    struct asked *to = &s->asked[0];
+    for (size_t i = 1; i < KP_SPACES_ASKED_MAX && to->entry; i++)
+        if (!s->asked[i].entry || s->asked[i].last_use < to->last_use)
+            to = &s->asked[i];
+    to->entry = NULL;
+    if (!copy_problem(s, q, to))
+        return;
+    to->entry = e;
+    to->hash = q->hash;
+    to->has_limits = q->limits != NULL;
+    to->limits = q->limits ? *q->limits : (struct kp_limits){0};
+    to->last_use = ++s->clock;
+}
+
+static void forget(struct kp_spaces *s, const struct kp_spaces_entry *e)
+{
+    for (size_t i = 0; i < KP_SPACES_ASKED_MAX; i++)
+        if (s->asked[i].entry == e)
+            s->asked[i].entry = NULL;
+}
+
 /* In the place of the one that was not used for the longest time, where the list is full. */
-static void keep(struct kp_spaces *s, struct kp_spaces_entry *e)
+static void keep(struct kp_spaces *s, const struct question *q, struct kp_spaces_entry *e)
 {
     struct kp_spaces_entry *out = NULL;
     (void)pthread_mutex_lock(&s->lock);
@@ -282,14 +358,45 @@ static void keep(struct kp_spaces *s, struct kp_spaces_entry *e)
             if (s->entries[i]->last_use < s->entries[at]->last_use)
                 at = i;
         out = s->entries[at];
+        forget(s, out);
     } else {
         s->n_entries++;
     }
     s->entries[at] = e;
-    e->users = 2;
-    e->last_use = ++s->clock;
+    e->users = 1;
+    use(s, e);
+    remember(s, q, e);
     (void)pthread_mutex_unlock(&s->lock);
     kp_spaces_give(s, out);
+}
+
+/* One that has the configurations of this problem, although it was made for another. With
+ * `making` held. */
+static struct kp_spaces_entry *find_kind(struct kp_spaces *s, const struct question *q)
+{
+    struct kp_spaces_entry *found = NULL;
+    kp_kernel_environment(&s->known, q->problem, q->limits, s->slots, s->slots_known);
+    const struct kp_space_desc desc = {.params = s->known.params,
+                                       .n_params = s->known.n_params,
+                                       .rules = s->known.rules,
+                                       .n_rules = s->known.n_rules,
+                                       .values = s->slots,
+                                       .known = s->slots_known,
+                                       .n_slots = s->known.n_slots,
+                                       .cache = s->cache};
+    const void *kind = kp_space_look(&desc);
+    if (!kind)
+        return NULL;
+    (void)pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_entries && !found; i++)
+        if (s->entries[i]->kind == kind)
+            found = s->entries[i];
+    if (found) {
+        use(s, found);
+        remember(s, q, found);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return found;
 }
 
 /* With `making` held. */
@@ -297,6 +404,8 @@ static kopt_status make(struct kp_spaces *s, const struct question *q,
                         struct kp_spaces_entry **out, kopt_error *err)
 {
     *out = find(s, q); /* another thread may have come first */
+    if (!*out)
+        *out = find_kind(s, q);
     if (*out)
         return KOPT_OK;
     struct kp_spaces_entry *e = kp_calloc(1, sizeof(*e));
@@ -308,11 +417,8 @@ static kopt_status make(struct kp_spaces *s, const struct question *q,
         entry_free(e);
         return st;
     }
-    e->hash = q->hash;
-    e->has_limits = q->limits != NULL;
-    if (q->limits)
-        e->limits = *q->limits;
-    keep(s, e);
+    e->kind = kp_space_kind(e->bound->space);
+    keep(s, q, e);
     *out = e;
     return KOPT_OK;
 }

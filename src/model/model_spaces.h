@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The spaces of the problems that a model was asked about last. Layer: model.
  *
+ * Problems that the rules cannot tell apart share one; and for a problem that was not asked
+ * about before, one that is kept is found without making anything.
+ *
  * They stand over the values that the model knows: a prefix must not live by a completion that
  * cannot be predicted. */
 #ifndef KP_MODEL_MODEL_SPACES_H
@@ -8,7 +11,7 @@
 
 #include "model/model.h"
 
-enum { KP_SPACES_MAX = 64 };
+enum { KP_SPACES_MAX = 64, KP_SPACES_ASKED_MAX = 64 };
 
 /* Borrows the model's rules and targets. Errors: KOPT_ENOMEM. */
 kopt_status kp_spaces_new(const struct kp_model *m, struct kp_spaces **out, kopt_error *err);

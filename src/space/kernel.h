@@ -211,6 +211,11 @@ kopt_status kp_kernel_bind_cached(const struct kp_kernel *k, const struct kp_val
                                   const struct kp_limits *limits, struct kp_space_cache *cache,
                                   struct kp_bound **out, kopt_error *err);
 void kp_bound_free(struct kp_bound *b);
+/* The environment alone, of such a problem: values[n_slots] and known[n_slots], zeroed by the
+ * caller. Words are borrowed from `problem`. */
+void kp_kernel_environment(const struct kp_kernel *k, const struct kp_value *problem,
+                           const struct kp_limits *limits, struct kp_value *values,
+                           unsigned char *known);
 
 /* {"K":512,"M":512,"N":512}, names sorted; {"direction":"B"} for words. */
 void kp_bound_problem_json(const struct kp_bound *b, struct kp_buf *out);

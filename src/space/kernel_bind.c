@@ -207,16 +207,17 @@ static kopt_status complete(struct binding *w)
     return st;
 }
 
-static void fill_environment(struct binding *w, const struct kp_limits *limits)
+void kp_kernel_environment(const struct kp_kernel *k, const struct kp_value *problem,
+                           const struct kp_limits *limits, struct kp_value *values,
+                           unsigned char *known)
 {
-    struct kp_bound *b = w->b;
-    kp_device_values(limits, b->values);
-    memset(b->known, 1, kp_device_slots());
-    for (size_t i = 0; i < b->kernel->n_problem; i++) {
-        int64_t slot = kp_scope_find(&b->kernel->scope, kp_str_from(b->kernel->problem[i]));
+    kp_device_values(limits, values);
+    memset(known, 1, kp_device_slots());
+    for (size_t i = 0; i < k->n_problem; i++) {
+        int64_t slot = kp_scope_find(&k->scope, kp_str_from(k->problem[i]));
         KP_CHECK(slot >= 0);
-        b->values[slot] = b->problem[i];
-        b->known[slot] = 1;
+        values[slot] = problem[i];
+        known[slot] = 1;
     }
 }
 
@@ -254,7 +255,7 @@ static kopt_status finish(struct binding *w, kopt_status st, const struct kp_lim
 {
     struct kp_bound *b = w->b;
     if (st == KOPT_OK) {
-        fill_environment(w, limits);
+        kp_kernel_environment(b->kernel, b->problem, limits, b->values, b->known);
         b->desc = (struct kp_space_desc){.params = w->params,
                                          .n_params = b->kernel->n_params,
                                          .rules = b->kernel->rules,

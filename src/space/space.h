@@ -84,6 +84,14 @@ kopt_status kp_space_new(const struct kp_space_desc *desc, struct kp_space **out
                          kopt_error *err);
 void kp_space_free(struct kp_space *s);
 
+/* What the cache that a space was made with calls its set of configurations; NULL: no cache, or
+ * it has no name for it. Spaces of one kind have the same configurations in the same order. A
+ * name is never used again before the last space of the kind is gone. */
+const void *kp_space_kind(const struct kp_space *s);
+/* The kind of the space that `desc` would give, where desc->cache knows it without making
+ * anything; else NULL. It allocates nothing, and is a use of the cache. */
+const void *kp_space_look(const struct kp_space_desc *desc);
+
 size_t kp_space_n_params(const struct kp_space *s);
 const struct kp_param *kp_space_param(const struct kp_space *s, size_t i);
 /* The product of all value counts. */

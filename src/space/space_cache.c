@@ -29,6 +29,7 @@ void kp_space_cache_free(struct kp_space_cache *c)
     kp_free(c->mdds);
     kp_free(c->words);
     kp_free(c->table);
+    kp_free(c->found);
     kp_free(c);
 }
 
@@ -286,14 +287,15 @@ bool kp_cache_serves(struct kp_space_cache *c, const struct kp_space_desc *d)
 
 /* ---- what they see now ---- */
 
-/* The number of a word. UINT32_MAX: out of memory. */
+/* The number of a word. UINT32_MAX: out of memory, or new and nothing may be added. */
 static uint32_t number_of(struct kp_space_cache *c, struct kp_str word)
 {
     void *items = c->words;
     for (size_t i = 0; i < c->n_words; i++)
         if (c->words[i].len == word.len && memcmp(c->words[i].ptr, word.ptr, word.len) == 0)
             return (uint32_t)i;
-    if (!kp_grow(&items, &c->cap_words, c->n_words, sizeof(*c->words), KP_CACHE_ITEMS_MAX))
+    if (c->looking ||
+        !kp_grow(&items, &c->cap_words, c->n_words, sizeof(*c->words), KP_CACHE_ITEMS_MAX))
         return UINT32_MAX;
     c->words = items;
     const char *copy = kp_arena_strndup(&c->store, word.ptr, word.len);

@@ -122,6 +122,10 @@ struct kp_space_cache {
     size_t table_cap;
     struct kp_cache_diagram diagrams[KP_CACHE_DIAGRAMS_MAX];
     uint64_t clock;
+    /* For kp_space_look(), which must not allocate. */
+    bool looking;     /* a word that is new gets no number */
+    uint32_t *found;  /* diagrams of the rules, ascending */
+    size_t cap_found; /* those of any space that is kept */
 };
 
 /* Can the cache serve this space? The first one makes it its own. False as well when there is
@@ -138,11 +142,16 @@ bool kp_cache_is_full(const struct kp_space_cache *c);
 
 /* What a rule has with what it sees now; NULL: that is new. Valid until something is added. */
 const struct kp_cache_entry *kp_cache_find(struct kp_space_cache *c, uint32_t rule);
+/* The same, and nothing is added. */
+const struct kp_cache_entry *kp_cache_peek(struct kp_space_cache *c, uint32_t rule);
 /* Adds it with the diagrams of its atoms. NULL: out of memory, or full. */
 const struct kp_cache_entry *kp_cache_add(struct kp_space_cache *c, uint32_t rule,
                                           const struct kp_mdd *mdds, size_t n);
 /* The diagram of the space whose rules have these diagrams (ascending); NULL: there is none. */
 struct kp_shared *kp_cache_diagram(struct kp_space_cache *c, const uint32_t *mdds, size_t n);
+/* The same, without one more user. */
+const struct kp_shared *kp_cache_peek_diagram(struct kp_space_cache *c, const uint32_t *mdds,
+                                              size_t n);
 /* Keeps it. Without memory it is not kept. */
 void kp_cache_keep(struct kp_space_cache *c, const uint32_t *mdds, size_t n,
                    struct kp_shared *shared);

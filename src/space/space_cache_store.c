@@ -30,7 +30,8 @@ static void drop(struct kp_cache_diagram *d)
     *d = (struct kp_cache_diagram){0};
 }
 
-struct kp_shared *kp_cache_diagram(struct kp_space_cache *c, const uint32_t *mdds, size_t n)
+static struct kp_cache_diagram *find_diagram(struct kp_space_cache *c, const uint32_t *mdds,
+                                             size_t n)
 {
     uint64_t hash = kp_hash64(mdds, n * sizeof(*mdds), n);
     for (size_t i = 0; i < KP_CACHE_DIAGRAMS_MAX; i++) {
@@ -39,10 +40,38 @@ struct kp_shared *kp_cache_diagram(struct kp_space_cache *c, const uint32_t *mdd
             !same_bytes(d->mdds, mdds, n * sizeof(*mdds)))
             continue;
         d->last_use = ++c->clock;
-        (void)atomic_fetch_add(&d->shared->users, 1);
-        return d->shared;
+        return d;
     }
     return NULL;
+}
+
+struct kp_shared *kp_cache_diagram(struct kp_space_cache *c, const uint32_t *mdds, size_t n)
+{
+    struct kp_cache_diagram *d = find_diagram(c, mdds, n);
+    if (d)
+        (void)atomic_fetch_add(&d->shared->users, 1);
+    return d ? d->shared : NULL;
+}
+
+const struct kp_shared *kp_cache_peek_diagram(struct kp_space_cache *c, const uint32_t *mdds,
+                                              size_t n)
+{
+    const struct kp_cache_diagram *d = find_diagram(c, mdds, n);
+    return d ? d->shared : NULL;
+}
+
+/* Room for a space's numbers when it is looked for. */
+static bool make_room(struct kp_space_cache *c, size_t n)
+{
+    if (n <= c->cap_found)
+        return true;
+    uint32_t *found = kp_calloc(n, sizeof(*found));
+    if (!found)
+        return false;
+    kp_free(c->found);
+    c->found = found;
+    c->cap_found = n;
+    return true;
 }
 
 void kp_cache_keep(struct kp_space_cache *c, const uint32_t *mdds, size_t n,
@@ -53,8 +82,10 @@ void kp_cache_keep(struct kp_space_cache *c, const uint32_t *mdds, size_t n,
     if (shared->bytes > c->max_bytes / KP_CACHE_DIAGRAMS_MAX)
         return;
     copy = kp_calloc(n + 1, sizeof(*copy));
-    if (!copy)
+    if (!copy || !make_room(c, n)) {
+        kp_free(copy);
         return;
+    }
     for (size_t i = 0; i < n; i++)
         copy[i] = mdds[i];
     for (size_t i = 0; i < KP_CACHE_DIAGRAMS_MAX; i++)
@@ -239,6 +270,12 @@ const struct kp_cache_entry *kp_cache_find(struct kp_space_cache *c, uint32_t ru
         return NULL;
     const struct kp_cache_entry *added = put(c, rule, 0, e->mdds, e->n_mdds);
     return added ? added : find(c, rule, 1); /* `put` may have moved it */
+}
+
+const struct kp_cache_entry *kp_cache_peek(struct kp_space_cache *c, uint32_t rule)
+{
+    const struct kp_cache_entry *e = find(c, rule, 0);
+    return e || !has_deep(c, rule) ? e : find(c, rule, 1);
 }
 
 const struct kp_cache_entry *kp_cache_add(struct kp_space_cache *c, uint32_t rule,

@@ -237,3 +237,52 @@ void kp_space_remember(const struct kp_space *s)
     c->steps = s->budget.steps;
     c->n_orders++;
 }
+
+/* ---- looking ---- */
+
+/* False: there are more than any known space has. */
+static bool put_number(struct kp_space_cache *c, size_t *n, uint32_t mdd)
+{
+    size_t at = *n;
+    while (at > 0 && c->found[at - 1] > mdd)
+        at--;
+    if (at > 0 && c->found[at - 1] == mdd)
+        return true;
+    if (*n == c->cap_found)
+        return false;
+    memmove(c->found + at + 1, c->found + at, (*n - at) * sizeof(*c->found));
+    c->found[at] = mdd;
+    ++*n;
+    return true;
+}
+
+static bool look_up_rules(struct kp_space_cache *c, const struct kp_space_desc *d, size_t *n)
+{
+    kp_cache_begin(c, d);
+    for (uint32_t rule = 0; rule < c->n_rules; rule++) {
+        const struct kp_cache_entry *entry = kp_cache_peek(c, rule);
+        if (!entry || c->failed)
+            return false;
+        for (uint32_t i = 0; i < entry->n_mdds; i++)
+            if (!put_number(c, n, entry->mdds[i]))
+                return false;
+    }
+    return true;
+}
+
+const void *kp_space_look(const struct kp_space_desc *d)
+{
+    struct kp_space_cache *c = d->cache;
+    size_t n = 0;
+    if (c->state != KP_CACHE_READY || c->cap_found == 0 || !kp_cache_serves(c, d))
+        return NULL;
+    c->looking = true;
+    bool known = look_up_rules(c, d, &n);
+    c->looking = false;
+    return known ? kp_cache_peek_diagram(c, c->found, n) : NULL;
+}
+
+const void *kp_space_kind(const struct kp_space *s)
+{
+    return s->shared;
+}
