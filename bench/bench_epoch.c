@@ -52,8 +52,13 @@ static bool make_rows(struct rows *r, size_t n, uint64_t seed)
         r->first[i + 1] = (uint32_t)i + 1;
         r->shares[i] = 1;
     }
-    r->e = (struct kp_examples){n,          r->tokens, r->features, r->first,
-                                r->configs, r->shares, r->unknown};
+    r->e = (struct kp_examples){.n = n,
+                                .tokens = r->tokens,
+                                .features = r->features,
+                                .first = r->first,
+                                .configs = r->configs,
+                                .shares = r->shares,
+                                .unknown = r->unknown};
     return true;
 }
 

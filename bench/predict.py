@@ -3,10 +3,13 @@
 """Trains predictors and judges them on problems that they never saw.
 
     bench/predict.py miopen DATA.db [--solver ConvAsm1x1U] [--dtype FP32] [--models factored,hybrid2] [--split ck]
+                            [--pool OTHER.db] [--also FP16]
+    bench/predict.py find gfx906.HIP.fdb.txt [--models factored]
     bench/predict.py surfaces [--kernels gemm,softmax] [--models factored]
 
 `miopen`: MIOpen's performance database (SQLite, unpacked), by the rules in kernels/miopen. --split ck keeps problems with
-the same pair of channels together. `surfaces`: the times in data/h200. --folds 10 trains ten times, each time with
+the same pair of channels together; rows of --pool's databases and of --also's data types help in training. `find`: the
+choice of an algorithm, from MIOpen's find database. `surfaces`: the times in data/h200. --folds 10 trains ten times, each time with
 another tenth for tests, and gives means weighted by problems. Arguments behind -- go to `kopt train`. Prints a table
 and writes bench/results/predict_*.json with -o."""
 import argparse
@@ -28,10 +31,10 @@ def job(a, data, what, network, fold):
     with tempfile.TemporaryDirectory() as tmp:
         model = str(pathlib.Path(tmp) / "model")
         begun = time.monotonic()
-        subprocess.run([a.kopt, "train", data, "-o", model, "--model", network, "--fold", str(fold), "-q", *what, *a.rest],
+        subprocess.run([a.kopt, "train", data, *a.pool, "-o", model, "--model", network, "--fold", str(fold), "-q", *what, *a.rest],
                        check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - begun
-        lines = kopt_json(a.kopt, "eval", model, data, "--problems")
+        lines = kopt_json(a.kopt, "eval", model, data, "--problems", "--threads", "1")
     judged = {x["name"]: {**x, "kept": []} for x in lines if x["type"] == "judgement"}
     for x in lines:
         if x["type"] == "problem" and x["kept"]:
@@ -46,7 +49,7 @@ def merge(judged):
         total = sum(n for _, n in pick)
         return None if any(v is None for v, _ in pick) or not total else sum(v * n for v, n in pick) / total
     out = {k: mean(k) for k in ("forced", "free_running", "valid", "seconds")}
-    for k in ("exact", "canonical", "kept_mean"):
+    for k in ("exact", "canonical", "kept_mean", "kept_geometric"):
         out[k] = [mean(k, i) for i in range(4)]
     kept = [k for x in judged for k in x["kept"]]
     # Of all folds' problems together, by the nearest rank.
@@ -77,15 +80,18 @@ def compare(a, title, data, what, results):
                 rows.append((label, {**merge([j[name] for j in judged]), "train_s": sum(seconds)}))
     print(f"\n{title}, {a.folds} of 10 folds\n")
     table(rows)
-    results.append({"title": title, "data": pathlib.Path(data).name, "folds": a.folds, "rows": dict(rows)})
+    results.append({"title": title, "data": pathlib.Path(data).name, "pool": [pathlib.Path(p).name for p in a.pool], "also": a.also,
+                    "train": a.rest, "first": a.first, "folds": a.folds, "rows": dict(rows)})
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["miopen", "surfaces"])
+    p.add_argument("what", choices=["miopen", "find", "surfaces"])
     p.add_argument("data", nargs="?")
     p.add_argument("--solver", default="ConvAsm1x1U,ConvAsmBwdWrW1x1,ConvOclDirectFwd,ConvAsmBwdWrW3x3")
     p.add_argument("--dtype", default="FP32")
+    p.add_argument("--pool", action="append", default=[], help="another database")
+    p.add_argument("--also", action="append", default=[], help="another data type")
     p.add_argument("--kernels", default="gemm,convolution,softmax")
     p.add_argument("--models", default="factored")
     p.add_argument("--split", choices=["random", "ck"], default="random")
@@ -104,7 +110,13 @@ def main():
             p.error("which database?")
         group = [x for e in PAIRS for x in ("--group", e)] if a.split == "ck" else []
         for solver in a.solver.split(","):
-            compare(a, f"{solver} {a.dtype} {a.split}", a.data, ["--kernel", solver, "--where", f"data_type={a.dtype}", *group], results)
+            also = [x for t in a.also for x in ("--also", f"data_type={t}")]
+            compare(a, f"{solver} {a.dtype} {a.split}", a.data,
+                    ["--kernel", solver, "--where", f"data_type={a.dtype}", *also, *group], results)
+    elif a.what == "find":
+        if not a.data:
+            p.error("which database?")
+        compare(a, "choice of algorithm", a.data, [], results)
     else:
         for kernel in a.kernels.split(","):
             compare(a, kernel, str(ROOT / f"data/h200/{kernel}.csv.gz"),

@@ -16,6 +16,7 @@ struct train_options {
     const char *rules;
     bool no_rules;
     struct cli_words where;
+    struct cli_words also;
     struct cli_words params;
     const char *limits;
     struct cli_words group;
@@ -36,6 +37,7 @@ struct train_options {
     double rate;
     double smoothing;
     double near_best;
+    double extra_weight;
     int64_t repeat;
     int64_t threads;
     bool resume;
@@ -61,18 +63,22 @@ static double or_default(double given)
     return given < 0 ? 0 : given > 0 ? given : -1;
 }
 
-static kopt_train_options fill(const struct train_options *o, const char *data,
+static kopt_train_options fill(const struct train_options *o, const struct cli_args *args,
                                const char *rules)
 {
     kopt_train_options to;
     kopt_train_options_init(&to);
-    to.data = (kopt_data_options){.path = data,
+    to.data = (kopt_data_options){.path = args->words[0],
                                   .kernel = o->kernel,
                                   .rules = rules,
                                   .where = cli_words(&o->where),
                                   .n_where = o->where.n,
                                   .params = cli_words(&o->params),
                                   .n_params = o->params.n,
+                                  .also = cli_words(&o->also),
+                                  .n_also = o->also.n,
+                                  .more = args->words + 1,
+                                  .n_more = args->n - 1,
                                   .limits = o->limits,
                                   .group = cli_words(&o->group),
                                   .n_group = o->group.n,
@@ -89,6 +95,7 @@ static kopt_train_options fill(const struct train_options *o, const char *data,
     to.dropout = or_default(o->dropout);
     to.smoothing = or_default(o->smoothing);
     to.near_best = or_default(o->near_best);
+    to.extra_weight = o->extra_weight;
     to.repeat = (unsigned)o->repeat;
     to.hidden = (unsigned)o->hidden;
     to.embed = (unsigned)o->embed;
@@ -101,12 +108,12 @@ static kopt_train_options fill(const struct train_options *o, const char *data,
     return to;
 }
 
-static int train(struct cli *c, const struct train_options *o, const char *data,
+static int train(struct cli *c, const struct train_options *o, const struct cli_args *args,
                  const char *rules)
 {
     struct cli_train_view view;
     kopt_error err = {0};
-    kopt_train_options to = fill(o, data, rules);
+    kopt_train_options to = fill(o, args, rules);
     char *partial = cli_strf("%s.partial", o->out);
     if (o->resume && access(partial, F_OK) != 0)
         cli_note(c, "there is no %s to go on from: from the start", partial);
@@ -156,16 +163,15 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
 {
     const struct train_options *o = options;
     char *rules;
-    if (args->n != 1)
-        return args->n ? cli_usage(c, "'%s' is one word too many", args->words[1])
-                       : cli_usage(c, "the file of measured configurations is missing");
+    if (args->n == 0)
+        return cli_usage(c, "the file of measured configurations is missing");
     if (!o->out)
         return cli_usage(c, "-o FILE is missing: where to write the model");
     if (o->rules && o->no_rules)
         return cli_usage(c, "--rules and --no-rules exclude each other");
     int code = find_rules(c, o, &rules);
     if (code == 0)
-        code = train(c, o, args->words[0], rules);
+        code = train(c, o, args, rules);
     free(rules);
     return code;
 }
@@ -218,6 +224,14 @@ static const struct cli_opt opts[] = {
      .offset = AT(where),
      .parse = cli_parse_where,
      .help = "use the rows that have this text in that column; again for another column"},
+    {.name = "also",
+     .kind = CLI_CUSTOM,
+     .arg = "COLUMN=TEXT",
+     .offset = AT(also),
+     .parse = cli_parse_where,
+     .help =
+         "let the rows that have this text instead of --where's help in training; again for "
+         "more"},
     {.name = "param",
      .kind = CLI_CUSTOM,
      .arg = "NAME",
@@ -360,6 +374,13 @@ static const struct cli_opt opts[] = {
      .offset = AT(near_best),
      .help = "learn configurations within this share of a problem's best time, too, the slower "
              "the less (default 10%)"},
+    {.name = "extra-weight",
+     .kind = CLI_NUMBER,
+     .arg = "P",
+     .min = 0.001,
+     .max = 1,
+     .offset = AT(extra_weight),
+     .help = "what a row that only helps counts beside one of DATA (default 1)"},
     {.name = "repeat",
      .kind = CLI_INT,
      .arg = "N",
@@ -393,6 +414,9 @@ static const struct cli_opt opts[] = {
 static const struct cli_example examples[] = {
     {"train gfx906_60.db --kernel ConvAsm1x1U --where data_type=FP32 -o conv1x1.model",
      "from MIOpen's database, with the rules that come with kopt"},
+    {"train gfx906_60.db gfx900_56.db --kernel ConvAsm1x1U --where data_type=FP32 --also "
+     "data_type=FP16 -o conv1x1.model",
+     "where another GPU's rows and those of another type help"},
     {"train kopt.db --rules gemm.cu -o gemm.model", "from kopt's own store"},
     {"train times.csv --param BM --param BN -o tiles.model", "from a table without rules"},
     {"train gfx906_60.db --kernel ConvAsm1x1U --group 'min(in_channels,out_channels)' --group "
@@ -403,12 +427,16 @@ static const struct cli_example examples[] = {
 const struct cli_command cli_cmd_train = {
     .name = "train",
     .summary = "learn to predict a kernel's parameters from measured configurations",
-    .args = "DATA -o FILE",
+    .args = "DATA [MORE..] -o FILE",
     .about =
         "DATA is kopt's store, a MIOpen performance database (SQLite or text), T4 or CSV; its "
         "kind is told from its content. A tenth of the problems is kept for tests, another for "
         "validation, both by a hash of the problem; the model's file remembers which, so that "
         "kopt eval judges by what the model never saw.\n\n"
+        "MORE are files of the same kernel, of another device perhaps, whose rows only help in "
+        "training: no test has them, and none is of a problem that tests or validation have. "
+        "The field 'source' tells the files apart by their names; NAME=FILE gives one another "
+        "name. --also does the same for other texts of a column.\n\n"
         "Where times are known, every configuration that is nearly as fast as the best counts; "
         "parameters without effect are put in their canonical form; rows that cannot be used "
         "are counted and the first is named.\n\n"

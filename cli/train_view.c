@@ -36,6 +36,7 @@ static void json_start(const kopt_train_start *s)
     cli_json_u64(&j, "train", s->train);
     cli_json_u64(&j, "valid", s->valid);
     cli_json_u64(&j, "test", s->test);
+    cli_json_u64(&j, "helping", s->helping);
     cli_json_u64(&j, "all_failed", s->without);
     cli_json_u64(&j, "examples", s->examples);
     cli_json_u64(&j, "constant", s->constant);
@@ -64,6 +65,9 @@ static void note_data(struct cli *c, const kopt_train_start *s)
              s->source, cli_count((double)s->rows, rows), s->kernel,
              cli_count((double)s->train, train), cli_count((double)s->valid, valid),
              cli_count((double)s->test, test));
+    if (s->helping)
+        cli_note(c, "%s more problem%s in training", cli_count((double)s->helping, n),
+                 s->helping == 1 ? " helps" : "s help");
     if (s->left_out)
         cli_note(c, "%s rows are left out by --where", cli_count((double)s->left_out, n));
     if (s->skipped)
@@ -75,7 +79,7 @@ static void note_data(struct cli *c, const kopt_train_start *s)
     if (s->without)
         cli_note(c, "%s problem%s left aside: all configurations failed",
                  cli_count((double)s->without, n), s->without == 1 ? " is" : "s are");
-    if (s->examples > s->train)
+    if (s->examples > s->train + s->helping)
         cli_note(c,
                  "%s configurations are learned: some problems have several that are as good, "
                  "or nearly so",

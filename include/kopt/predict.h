@@ -63,13 +63,22 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_predict(const kopt_model *m, const char 
 /* Where rows come from: kopt's store, MIOpen's performance databases (SQLite, text), T4, CSV.
  */
 typedef struct kopt_data_options {
-    const char *path;
+    const char *path;         /* or "NAME=FILE", see `more` */
     const char *kernel;       /* or solver; NULL: the rules' name, else the only one there is */
     const char *rules;        /* rules file or kernel file; NULL: none */
     const char *const *where; /* "data_type=FP32": rows with that text in that column */
     size_t n_where;
     const char *const *params; /* CSV and T4 without rules: which columns are parameters */
     size_t n_params;
+    /* Rows that help in training and are in no test: those that `where` would leave out but for
+     * these texts ("data_type=FP16"), and those of other files ("FILE" or "NAME=FILE"). A field
+     * `source` tells the files apart by their names, else by the files' names up to the first
+     * point. They help with problems for training alone: what is the same but for its text
+     * there and its source is on the same side of the split. */
+    const char *const *also;
+    size_t n_also;
+    const char *const *more;
+    size_t n_more;
     const char *limits; /* of the device that the rules are about; NULL: not bound */
     /* Who is for tests: part `fold` of ten by a hash of the problem, or of the values of
      * expressions over its fields ("min(C,K)"), which keeps such problems together; part fold +
@@ -101,7 +110,8 @@ typedef struct kopt_train_start {
     size_t rows, left_out, skipped;
     const char *skipped_why;   /* of the first, "" = none */
     size_t unlisted;           /* rows with a value that the rules do not list */
-    size_t train, valid, test; /* problems */
+    size_t train, valid, test; /* problems of the data itself */
+    size_t helping;            /* problems for training that `also` and `more` add */
     size_t without;            /* problems all of whose configurations failed */
     size_t examples;  /* configurations that are learned: more than problems where several
                          measured nearly as fast as the best */
@@ -128,10 +138,11 @@ typedef struct kopt_train_options {
     double dropout;   /* 0 = the network's own; below 0 = none */
     double smoothing; /* of labels; below 0 = none */
     unsigned hidden, embed, layers;
-    int cell;         /* recurrent networks: 0 LSTM, 1 GRU */
-    int score;        /* attention: 0 dot, 1 additive */
-    double near_best; /* configurations within this share of the best time are learned, too;
-                         0 = 0.1, below 0 = the best alone */
+    int cell;            /* recurrent networks: 0 LSTM, 1 GRU */
+    int score;           /* attention: 0 dot, 1 additive */
+    double extra_weight; /* of a row that only helps beside one of the data; 0 = 1 */
+    double near_best;    /* configurations within this share of the best time are learned, too;
+                            0 = 0.1, below 0 = the best alone */
     unsigned repeat; /* how often a problem is drawn in an epoch, with one of its configurations
                         each time; 0 = 8 where they have times, else 1 */
     int resume;      /* 1: go on from `out`.partial where there is one of the same training */

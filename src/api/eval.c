@@ -250,7 +250,8 @@ static kopt_status prepare(struct judging *j)
     if (st == KOPT_OK)
         st = fill_in(j);
     if (st == KOPT_OK)
-        st = kp_data_open(&j->from, j->m->rules, &j->data, j->err);
+        st = kp_data_open(&j->from, j->m->rules, kp_json_get(j->m->info, "pooled"), &j->data,
+                          j->err);
     if (st == KOPT_OK)
         st = kp_judge_check(j->m, j->data.set, j->err);
     if (st == KOPT_EINPUT && j->data.set) {

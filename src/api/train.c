@@ -84,6 +84,8 @@ static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
         return kp_err(err, KOPT_EUSAGE, "dropout is a share below 1");
     if (!(o->smoothing < 1))
         return kp_err(err, KOPT_EUSAGE, "smoothing is a share below 1");
+    if (!(o->extra_weight >= 0 && o->extra_weight <= 1))
+        return kp_err(err, KOPT_EUSAGE, "extra_weight is above 0 and at most 1");
     if (!isfinite(o->near_best))
         return kp_err(err, KOPT_EUSAGE, "near_best must be finite");
     if (o->hidden % 2 != 0)
@@ -108,7 +110,11 @@ static kopt_status check_out(const kopt_train_options *o, kopt_error *err)
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return kp_err(err, KOPT_EIO, "%s is there and no plain file", path);
-    if (same_file(path, o->data.path) || same_file(path, o->data.rules))
+    bool taken = same_file(path, o->data.rules) ||
+                 (o->data.path && same_file(path, kp_data_path(o->data.path)));
+    for (size_t i = 0; i < o->data.n_more; i++)
+        taken |= same_file(path, kp_data_path(o->data.more[i]));
+    if (taken)
         return kp_err(err, KOPT_EUSAGE,
                       "%s is what is to be learned from: the model would "
                       "take its place",
@@ -185,6 +191,27 @@ static struct kp_json *texts(const char *const *list, size_t n)
         }
     }
     return a;
+}
+
+/* What helped: the names of the files, not where they are. */
+static struct kp_json *info_helping(const struct training *t)
+{
+    const kopt_data_options *o = &t->o->data;
+    struct kp_json *j = kp_json_new_object();
+    struct kp_json *names = kp_json_new_array();
+    bool ok = j && names;
+    for (size_t i = 0; ok && i < o->n_more; i++)
+        ok = kp_json_push(names, kp_json_new_str(kp_str_from(t->data.more[i].name)));
+    ok = ok && kp_json_set(j, "also", texts(o->also, o->n_also)) &&
+         kp_json_set(j, "more", kp_json_dup(names)) &&
+         kp_json_set_str(j, "sha256", t->data.report.all_hash) &&
+         kp_json_set_i64(j, "rows", (int64_t)t->data.report.helping) &&
+         kp_json_set_f64(j, "weight", t->o->extra_weight > 0 ? t->o->extra_weight : 1);
+    kp_json_free(names);
+    if (ok)
+        return j;
+    kp_json_free(j);
+    return NULL;
 }
 
 static struct kp_json *info_data(const struct training *t)
@@ -277,6 +304,8 @@ static kopt_status make_info(struct training *t, const struct kp_net_shape *shap
          kp_json_set(t->info, "where", texts(o->where, o->n_where)) &&
          kp_json_set(t->info, "params", texts(o->params, o->n_params)) &&
          kp_json_set_str(t->info, "limits", o->limits) &&
+         (!t->data.pooled || (kp_json_set(t->info, "pooled", kp_json_dup(t->data.pooled)) &&
+                              kp_json_set(t->info, "helping", info_helping(t)))) &&
          kp_json_set(t->info, "split", info_split(o)) &&
          kp_json_set(t->info, "plan", info_plan(t));
     if (!ok) {
@@ -287,7 +316,7 @@ static kopt_status make_info(struct training *t, const struct kp_net_shape *shap
         return kp_err_nomem(t->err);
     kopt_status st = identify(t, shape);
     /* The same rows under another name are the same. */
-    if (st == KOPT_OK && !kp_json_set_str(t->info, "file", kp_base_name(o->path)))
+    if (st == KOPT_OK && !kp_json_set_str(t->info, "file", kp_base_name(t->data.path)))
         st = kp_err_nomem(t->err);
     return st;
 }
@@ -322,7 +351,7 @@ static kopt_status check_group(struct training *t)
 static kopt_status make_lesson(struct training *t)
 {
     const kopt_data_options *o = &t->o->data;
-    kopt_status st = kp_data_open(o, NULL, &t->data, t->err);
+    kopt_status st = kp_data_open(o, NULL, NULL, &t->data, t->err);
     if (st == KOPT_OK)
         st = check_group(t);
     if (st != KOPT_OK)
@@ -333,11 +362,12 @@ static kopt_status make_lesson(struct training *t)
                                                    .n_group = o->n_group},
                                          .near_best = t->near_best,
                                          .repeat = t->o->repeat,
+                                         .extra_weight = t->o->extra_weight,
                                          .rules = t->data.rules,
                                          .limits = t->data.limits};
     st = kp_lesson_new(t->data.set, &lo, &t->lesson, t->err);
     if (st != KOPT_OK) {
-        kp_err_wrap(t->err, "%s", o->path);
+        kp_err_wrap(t->err, "%s", t->data.path);
         return st;
     }
     const struct kp_lesson *l = t->lesson;
@@ -345,11 +375,11 @@ static kopt_status make_lesson(struct training *t)
         return kp_err(t->err, KOPT_EINPUT,
                       "%s: the problems for training do not differ in any field, so there is "
                       "nothing to predict from",
-                      o->path);
+                      t->data.path);
     if (l->n_constant == t->data.set->n_targets)
         return kp_err(t->err, KOPT_EINPUT,
                       "%s: all configurations are the same, so there is nothing to learn",
-                      o->path);
+                      t->data.path);
     if (t->data.rules) {
         t->fit.rules_path = t->data.rules->path;
         t->fit.rules_text = (struct kp_str){kp_buf_text(&t->data.text), t->data.text.len};
@@ -384,7 +414,8 @@ static void tell_start(const struct training *t)
                                 .skipped = r->skipped,
                                 .skipped_why = r->reason,
                                 .unlisted = r->unlisted,
-                                .train = l->count[KP_ROLE_TRAIN],
+                                .train = l->count[KP_ROLE_TRAIN] - l->n_extra,
+                                .helping = l->n_extra,
                                 .valid = l->count[KP_ROLE_VALID],
                                 .test = l->count[KP_ROLE_TEST],
                                 .without = l->n_without,

@@ -89,11 +89,17 @@ struct filling {
     uint32_t *kept;
     int32_t *tokens;
     float *features;
+    float *weights;
     size_t n_configs;
 };
 
+static bool is_extra(const struct kp_dataset *d, size_t problem)
+{
+    return d->twins && d->twins[problem] != problem;
+}
+
 static bool fill_problem(struct filling *f, const struct kp_encoder *enc, size_t problem,
-                         size_t from, size_t to, double near_best)
+                         size_t from, size_t to, const struct kp_lesson_options *o)
 {
     const struct kp_dataset *d = f->d;
     size_t P = d->n_targets;
@@ -101,7 +107,7 @@ static bool fill_problem(struct filling *f, const struct kp_encoder *enc, size_t
     double best = best_time(d, from, to);
     double sum = 0;
     for (size_t r = from; r < to; r++) {
-        double w = worth(d, r, best, near_best);
+        double w = worth(d, r, best, o->near_best);
         if (w <= 0)
             continue;
         memcpy(f->kept + f->n_configs * P, f->configs + r * P, P * sizeof(uint32_t));
@@ -113,6 +119,7 @@ static bool fill_problem(struct filling *f, const struct kp_encoder *enc, size_t
     for (size_t k = before; k < f->n_configs; k++)
         f->shares[k] = (float)((double)f->shares[k] / sum);
     size_t i = f->e->n++;
+    f->weights[i] = is_extra(d, problem) && o->extra_weight > 0 ? (float)o->extra_weight : 1;
     kp_encode(enc, d->problems + problem * d->n_fields,
               f->tokens + i * kp_encoder_n_tokens(enc),
               f->features + i * kp_encoder_n_features(enc));
@@ -146,8 +153,15 @@ static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
     f.kept = kp_calloc(d->n_rows * repeat * d->n_targets + 1, sizeof(*f.kept));
     f.tokens = kp_calloc(n * T + 1, sizeof(*f.tokens));
     f.features = kp_calloc(n * kp_encoder_n_features(l->encoder) + 1, sizeof(*f.features));
-    *e = (struct kp_examples){0, f.tokens, f.features, f.first, f.kept, f.shares, unknown};
-    if (!f.shares || !f.first || !f.kept || !f.tokens || !f.features || !unknown)
+    f.weights = kp_calloc(n + 1, sizeof(*f.weights));
+    *e = (struct kp_examples){.tokens = f.tokens,
+                              .features = f.features,
+                              .first = f.first,
+                              .configs = f.kept,
+                              .shares = f.shares,
+                              .weights = f.weights,
+                              .unknown = unknown};
+    if (!f.shares || !f.first || !f.kept || !f.tokens || !f.features || !f.weights || !unknown)
         return kp_err_nomem(err);
     for (size_t t = 0; t < T; t++)
         unknown[t] = kp_encoder_unknown(l->encoder, t);
@@ -158,7 +172,7 @@ static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
             to++;
         bool any = true;
         for (size_t k = 0; k < repeat && any && l->roles[problem] == role; k++)
-            any = fill_problem(&f, l->encoder, problem, from, to, o->near_best);
+            any = fill_problem(&f, l->encoder, problem, from, to, o);
         l->n_without += !any;
         from = to;
     }
@@ -172,6 +186,7 @@ static void free_examples(struct kp_examples *e)
     kp_free((void *)(uintptr_t)e->first);
     kp_free((void *)(uintptr_t)e->configs);
     kp_free((void *)(uintptr_t)e->shares);
+    kp_free((void *)(uintptr_t)e->weights);
     kp_free((void *)(uintptr_t)e->unknown);
 }
 
@@ -196,6 +211,7 @@ static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
     for (size_t p = 0; p < d->n_problems; p++) {
         l->count[l->roles[p]]++;
         train[p] = l->roles[p] == KP_ROLE_TRAIN;
+        l->n_extra += train[p] && is_extra(d, p);
     }
     for (size_t t = 0; t < d->n_targets; t++)
         l->n_constant += d->targets[t].n_values == 1;

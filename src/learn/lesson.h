@@ -17,6 +17,8 @@ struct kp_lesson_options {
     double near_best;
     size_t repeat; /* how often a training problem stands among the examples: each draws one of
                       its configurations; 0 = 8 where configurations have times, else 1 */
+    /* What a problem that only helps training counts beside one of the data; 0 = 1. */
+    double extra_weight;
     const struct kp_kernel *rules; /* for canonical forms; NULL: none */
     const struct kp_limits *limits;
 };
@@ -24,12 +26,13 @@ struct kp_lesson_options {
 struct kp_lesson {
     const struct kp_dataset *data; /* borrowed */
     struct kp_encoder *encoder;
-    unsigned char *roles; /* [n_problems]: enum kp_role */
-    size_t count[3];      /* problems of each role */
-    size_t n_without;     /* problems of which nothing is worth learning: all failed */
-    size_t repeat;        /* how often a training problem stands among the examples */
-    size_t n_constant;    /* targets with one value only */
-    size_t n_canonical;   /* rows whose parameters without effect were put in canonical form */
+    unsigned char *roles;   /* [n_problems]: enum kp_role */
+    size_t count[KP_ROLES]; /* problems of each role */
+    size_t n_extra;         /* of those for training, problems that only help */
+    size_t n_without;       /* problems of which nothing is worth learning: all failed */
+    size_t repeat;          /* how often a training problem stands among the examples */
+    size_t n_constant;      /* targets with one value only */
+    size_t n_canonical; /* rows whose parameters without effect were put in canonical form */
     struct kp_examples examples[2]; /* KP_ROLE_TRAIN, KP_ROLE_VALID */
 };
 

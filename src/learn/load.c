@@ -144,6 +144,28 @@ static kopt_status load_any(struct kp_intake *in)
     return st;
 }
 
+/* The file's rows, and behind them those of others, which only help. */
+static kopt_status load_all(struct kp_intake *in)
+{
+    const struct kp_load_options *o = in->o;
+    kopt_status st = load_any(in);
+    const enum kp_source source = in->report->source;
+    for (size_t i = 0; st == KOPT_OK && i < o->n_more; i++) {
+        size_t before = in->n_rows;
+        in->path = o->more[i].path;
+        in->source = o->more[i].name;
+        in->helps = true;
+        st = load_any(in);
+        if (st == KOPT_OK && in->n_rows == before) {
+            st = kp_err(in->err, KOPT_EINPUT, "%s: no row can be used", in->path);
+            kp_err_hint(in->err,
+                        "it must have the first file's columns, and rows that are chosen");
+        }
+    }
+    in->report->source = source;
+    return st;
+}
+
 kopt_status kp_load(const char *path, const struct kp_load_options *o, struct kp_dataset **out,
                     struct kp_load_report *report, kopt_error *err)
 {
@@ -151,7 +173,8 @@ kopt_status kp_load(const char *path, const struct kp_load_options *o, struct kp
     *out = NULL;
     *report = (struct kp_load_report){.source = KP_SOURCE_CSV};
     kp_intake_init(&in, path, o, report, err);
-    kopt_status st = load_any(&in);
+    kopt_status st = load_all(&in);
+    in.path = path;
     if (st == KOPT_OK)
         st = kp_intake_finish(&in, out);
     kp_intake_deinit(&in);

@@ -14,6 +14,13 @@
 enum kp_source { KP_SOURCE_STORE, KP_SOURCE_MIOPEN, KP_SOURCE_T4, KP_SOURCE_CSV };
 const char *kp_source_name(enum kp_source s);
 
+/* Rows that only help training: of other texts in some columns (`also`), and of other files.
+ * They may come for problems that the data has, too. */
+struct kp_load_more {
+    const char *name; /* what the field `source` has for its rows */
+    const char *path;
+};
+
 struct kp_load_options {
     /* Which kernel: MIOpen's solver, the store's kernel name. NULL: the rules' name, else the
      * only one there is. */
@@ -25,6 +32,19 @@ struct kp_load_options {
     /* CSV and T4 without rules: which columns are parameters; else NULL. */
     const char *const *params;
     size_t n_params;
+    /* "data_type=FP16": rows that `where` would leave out for their text in that column, but
+     * have this one, help. The column is a field. */
+    const char *const *also;
+    size_t n_also;
+    const struct kp_load_more
+        *more; /* files all of whose rows help, as far as they are chosen */
+    size_t n_more;
+    /* What the field `source` has for the rows of the file itself; NULL: there is no such
+     * field (and no other file). */
+    const char *source;
+    /* "data_type=FP32": keys are made as if that column had that text; it is a field. */
+    const char *const *as;
+    size_t n_as;
 };
 
 struct kp_load_report {
@@ -35,8 +55,11 @@ struct kp_load_report {
     size_t unlisted;    /* used, with a value that is not in the rules' lists */
     int64_t first_line; /* the first of those, and why */
     char reason[256];
-    size_t n_raw;      /* fields of the data set that are not derived */
-    char hash[64 + 1]; /* SHA-256 of the rows that count, in a canonical order */
+    size_t n_raw;   /* fields of the data set that are not derived */
+    size_t helping; /* rows that only help training */
+    char hash[64 +
+              1]; /* SHA-256 of the data's own rows without `source`, in a canonical order */
+    char all_hash[64 + 1]; /* .. of all rows and fields; "" where none only helps */
 };
 
 /* The file's kind is told from its content.
@@ -65,6 +88,10 @@ struct kp_load_report {
  * collected and sorted. Rows with values of another kind than the list's, and rows of a kernel
  * file whose sizes are no integers of at least 1, are skipped. The derived fields come behind
  * the n_raw others.
+ *
+ * Rows that only help get the key that their problem would have with the texts `as`, whichever
+ * file they are from; where the data has that problem, the key is the data's, and the data
+ * set's `twins` say so.
  *
  * Errors: KOPT_EIO, KOPT_EBUSY, KOPT_EINPUT (no such kernel: the hint lists those that are
  * there; a cut, foreign or empty file; a column that is missing; rules whose parameters are

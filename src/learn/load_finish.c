@@ -19,6 +19,7 @@ struct finish {
     size_t derived[KP_FIELDS_MAX];    /* of field n_raw + i: which of the rules' */
     struct kp_target lists[KP_TARGETS_MAX];
     struct kp_value *sizes; /* by the rules' problem index */
+    struct kp_buf key;
     struct kp_arena arena;
 };
 
@@ -39,6 +40,8 @@ static enum kind kind_of(const struct kp_intake *in, size_t slot)
     bool numbers = true;
     bool truths = slot >= in->n_fields;
     const struct kp_kernel *rules = in->o->rules;
+    if (slot == in->source_slot)
+        return KIND_TEXT;
     if (rules && slot < in->n_fields && in->of_rules[slot] != SIZE_MAX &&
         rules->has_problem_default[in->of_rules[slot]] &&
         rules->problem_default[in->of_rules[slot]].type == KP_STRING)
@@ -109,16 +112,13 @@ static void add_derived(struct finish *f)
     }
 }
 
-/* The row's problem. `same`: it is the one before's, whose derived values stand there. */
-static kopt_status make_problem(struct finish *f, size_t row, bool same,
-                                struct kp_value *problem)
+/* The derived values behind the others. */
+static kopt_status derive(struct finish *f, struct kp_value *problem)
 {
     const struct kp_intake *in = f->in;
     const struct kp_kernel *rules = in->o->rules;
     double values[KP_FIELDS_MAX];
-    for (size_t i = 0; i < in->n_fields; i++)
-        problem[i] = as_kind(text_at(in, row, i), f->kinds[i]);
-    if (same || f->n_fields == in->n_fields)
+    if (f->n_fields == in->n_fields)
         return KOPT_OK;
     for (size_t i = 0; i < rules->n_problem; i++)
         if (rules->has_problem_default[i])
@@ -130,6 +130,40 @@ static kopt_status make_problem(struct finish *f, size_t row, bool same,
     for (size_t i = in->n_fields; st == KOPT_OK && i < f->n_fields; i++)
         problem[i] = kp_float(values[f->derived[i - in->n_fields]]);
     return st;
+}
+
+/* The row's problem. `same`: it is the one before's, whose derived values stand there. */
+static kopt_status make_problem(struct finish *f, size_t row, bool same,
+                                struct kp_value *problem)
+{
+    const struct kp_intake *in = f->in;
+    for (size_t i = 0; i < in->n_fields; i++)
+        problem[i] = as_kind(text_at(in, row, i), f->kinds[i]);
+    return same ? KOPT_OK : derive(f, problem);
+}
+
+/* The key of a problem whose source has none: as without `source`, and with the texts that keys
+ * have. */
+static kopt_status make_key(struct finish *f, const struct kp_value *problem)
+{
+    const struct kp_intake *in = f->in;
+    struct kp_value as[KP_FIELDS_MAX];
+    size_t n = f->n_fields;
+    memcpy(as, problem, n * sizeof(*as));
+    for (size_t i = 0; i < in->n_fields; i++) {
+        struct kp_str text = kp_intake_as(in, in->names[i], (struct kp_str){0});
+        if (text.ptr)
+            as[i] = f->kinds[i] == KIND_TEXT ? kp_string(text) : kp_value_of_text(text);
+    }
+    kopt_status st = derive(f, as);
+    if (in->source_slot != SIZE_MAX) {
+        n--;
+        memmove(as + in->source_slot, as + in->source_slot + 1,
+                (n - in->source_slot) * sizeof(*as));
+    }
+    kp_buf_clear(&f->key);
+    kp_problem_key(as, n, &f->key);
+    return st == KOPT_OK ? kp_buf_status(&f->key, in->err) : st;
 }
 
 static void make_config(const struct finish *f, size_t row, struct kp_value *config)
@@ -162,6 +196,12 @@ static kopt_status add_rows(struct finish *f, struct kp_dataset_builder *b)
             return st;
         make_config(f, r, config);
         const char *key = in->keys[r] == UINT32_MAX ? NULL : in->texts[in->keys[r]].text.ptr;
+        if (!key && (in->o->source || in->o->n_as > 0)) {
+            st = make_key(f, problem);
+            if (st != KOPT_OK)
+                return st;
+            key = kp_buf_text(&f->key);
+        }
         st = kp_dataset_add(b, problem, config, key, in->times[r], &why);
         if (st == KOPT_EINPUT)
             kp_intake_skip(in, in->lines[r], "%s", why.message);
@@ -220,12 +260,20 @@ kopt_status kp_intake_finish(struct kp_intake *in, struct kp_dataset **out)
     *out = NULL;
     if (in->n_rows == 0)
         return no_rows(in);
-    struct finish f = {.in = in, .arena = KP_ARENA_INIT((size_t)64 << 20)};
+    struct finish f = {.in = in,
+                       .key = KP_BUF_INIT((size_t)KP_FIELDS_MAX * (KP_LOAD_TEXT_MAX + 1)),
+                       .arena = KP_ARENA_INIT((size_t)64 << 20)};
+    size_t n_hashed = in->n_fields - (in->source_slot != SIZE_MAX);
     kopt_status st = make(&f, out);
+    kp_buf_deinit(&f.key);
     kp_arena_deinit(&f.arena);
     in->report->n_raw = in->n_fields;
+    if (st == KOPT_OK && in->report->helping > 0)
+        st = kp_intake_twins(in, *out);
     if (st == KOPT_OK)
-        st = kp_dataset_hash(*out, in->n_fields, in->report->hash, in->err);
+        st = kp_dataset_hash(*out, n_hashed, false, in->report->hash, in->err);
+    if (st == KOPT_OK && in->report->helping > 0)
+        st = kp_dataset_hash(*out, in->n_fields, true, in->report->all_hash, in->err);
     if (st != KOPT_OK) {
         kp_dataset_free(*out);
         *out = NULL;

@@ -33,6 +33,7 @@ struct hashing {
     const char **problems;                  /* texts; then [rank] of them */
     uint32_t *ranks;                        /* [n_rows][1 + n_targets] */
     struct row *rows;
+    size_t n_rows; /* that count */
     struct kp_buf line;
     struct kp_arena arena;
 };
@@ -159,7 +160,12 @@ static void add_row(struct hashing *h, const struct row *row, struct kp_sha256 *
     kp_sha256_add_text(sha, kp_buf_text(&h->line));
 }
 
-static bool prepare(struct hashing *h)
+static bool counts(const struct kp_dataset *d, uint32_t row)
+{
+    return !d->twins || d->twins[d->of[row]] == d->of[row];
+}
+
+static bool prepare(struct hashing *h, bool all)
 {
     const struct kp_dataset *d = h->d;
     for (uint32_t i = 0; i < h->n_fields; i++)
@@ -174,26 +180,27 @@ static bool prepare(struct hashing *h)
     for (size_t t = 0; ok && t < d->n_targets; t++)
         ok = rank_target(h, t);
     for (uint32_t r = 0; ok && r < d->n_rows; r++)
-        h->rows[r] =
-            (struct row){h->ranks + (size_t)r * (d->n_targets + 1), d->n_targets + 1, r};
+        if (all || counts(d, r))
+            h->rows[h->n_rows++] =
+                (struct row){h->ranks + (size_t)r * (d->n_targets + 1), d->n_targets + 1, r};
     if (ok)
-        qsort(h->rows, d->n_rows, sizeof(*h->rows), by_ranks);
+        qsort(h->rows, h->n_rows, sizeof(*h->rows), by_ranks);
     return ok;
 }
 
-kopt_status kp_dataset_hash(const struct kp_dataset *d, size_t n_raw, char hash[64 + 1],
-                            kopt_error *err)
+kopt_status kp_dataset_hash(const struct kp_dataset *d, size_t n_fields, bool all,
+                            char hash[64 + 1], kopt_error *err)
 {
     struct hashing h = {.d = d,
-                        .n_fields = n_raw,
+                        .n_fields = n_fields,
                         .line = KP_BUF_INIT(LINE_MAX_BYTES),
                         .arena = KP_ARENA_INIT((size_t)4 << 30)};
     struct kp_sha256 *sha = NULL;
     hash[0] = '\0';
     kopt_status st = kp_sha256_new(&sha, err);
-    if (st == KOPT_OK && !prepare(&h))
+    if (st == KOPT_OK && !prepare(&h, all))
         st = kp_err_nomem(err);
-    for (size_t r = 0; st == KOPT_OK && r < d->n_rows; r++)
+    for (size_t r = 0; st == KOPT_OK && r < h.n_rows; r++)
         add_row(&h, &h.rows[r], sha);
     if (st == KOPT_OK && h.line.failed != KOPT_OK)
         st = kp_buf_status(&h.line, err);

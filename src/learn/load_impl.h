@@ -78,7 +78,10 @@ struct kp_intake {
     size_t cap_texts;
     uint32_t *cells; /* [n_rows][n_fields + n_targets]: texts */
     size_t cap_cells;
-    uint32_t *keys; /* [n_rows]: texts; UINT32_MAX: none */
+    size_t source_slot; /* the field `source`; SIZE_MAX: there is none */
+    const char *source; /* of the rows that come now */
+    bool helps;         /* they only help training */
+    uint32_t *keys;     /* [n_rows]: texts; UINT32_MAX: none */
     size_t cap_keys;
     float *times;
     size_t cap_times;
@@ -104,6 +107,14 @@ kopt_status kp_intake_row(struct kp_intake *in, const struct kp_cell *cells, siz
 /* Count a row that cannot be used, and keep the first one's reason. */
 __attribute__((format(printf, 3, 4))) void kp_intake_skip(struct kp_intake *in, int64_t line,
                                                           const char *fmt, ...);
+/* A number where the text is one, else the text. */
+struct kp_value kp_value_of_text(struct kp_str text);
+/* Is the list's "NAME=TEXT" about that column, and with `text` (unless NULL) about that text?
+ */
+bool kp_about(const char *entry, const char *name, const struct kp_str *text);
+/* The text that keys have for that column (kp_load_options' `as`); its own where they keep it.
+ */
+struct kp_str kp_intake_as(const struct kp_intake *in, const char *name, struct kp_str own);
 /* The index of a text; UINT32_MAX without memory. */
 uint32_t kp_intake_text(struct kp_intake *in, struct kp_str text);
 /* "a, b, .." as the hint of an error. */
@@ -112,10 +123,13 @@ void kp_intake_hint(struct kp_intake *in, const char *what, const char *const *n
 /* Errors: KOPT_EINPUT (no row), KOPT_ERANGE, KOPT_ENOMEM. */
 kopt_status kp_intake_finish(struct kp_intake *in, struct kp_dataset **out);
 
-/* The report's hash: of n_raw fields, the targets and the times, whatever the order of rows,
- * columns and lists. */
-kopt_status kp_dataset_hash(const struct kp_dataset *d, size_t n_raw, char hash[64 + 1],
-                            kopt_error *err);
+/* Sets the data set's twins, and their keys. */
+kopt_status kp_intake_twins(const struct kp_intake *in, struct kp_dataset *d);
+
+/* The report's hash: of the first n_fields fields, the targets and the times, whatever the
+ * order of rows, columns and lists. `all`: also rows that only help training. */
+kopt_status kp_dataset_hash(const struct kp_dataset *d, size_t n_fields, bool all,
+                            char hash[64 + 1], kopt_error *err);
 
 /* The kernel's name where nobody gives one: the file's, up to its first point. */
 kopt_status kp_intake_name(struct kp_intake *in);

@@ -54,8 +54,13 @@ bool kp_names_add(struct kp_names *names, struct kp_arena *arena, const char *na
 void kp_intake_init(struct kp_intake *in, const char *path, const struct kp_load_options *o,
                     struct kp_load_report *report, kopt_error *err)
 {
-    *in = (struct kp_intake){
-        .path = path, .o = o, .report = report, .err = err, .arena = KP_ARENA_INIT(ARENA_MAX)};
+    *in = (struct kp_intake){.path = path,
+                             .o = o,
+                             .report = report,
+                             .err = err,
+                             .source = o->source,
+                             .source_slot = SIZE_MAX,
+                             .arena = KP_ARENA_INIT(ARENA_MAX)};
     in->kernel = o->kernel ? o->kernel : o->rules ? o->rules->name : NULL;
     if (o->rules)
         in->n_derived = kp_model_derived_names(o->rules, in->derived);
@@ -123,7 +128,7 @@ kopt_status kp_intake_name(struct kp_intake *in)
 /* --- texts ---------------------------------------------------------------------------------
  */
 
-static struct kp_value value_of(struct kp_str text)
+struct kp_value kp_value_of_text(struct kp_str text)
 {
     int64_t i = 0;
     double f = 0;
@@ -132,6 +137,17 @@ static struct kp_value value_of(struct kp_str text)
     if (kp_f64_from_text(text, &f) && isfinite(f))
         return kp_float(f);
     return kp_string(text);
+}
+
+static bool same_text(struct kp_str a, struct kp_str b)
+{
+    int order = 1;
+    if (kp_str_eq(a, b))
+        return true;
+    struct kp_value x = kp_value_of_text(a);
+    struct kp_value y = kp_value_of_text(b);
+    return x.type != KP_STRING && y.type != KP_STRING && kp_value_compare(x, y, &order) &&
+           order == 0;
 }
 
 uint32_t kp_intake_text(struct kp_intake *in, struct kp_str text)
@@ -150,7 +166,7 @@ uint32_t kp_intake_text(struct kp_intake *in, struct kp_str text)
             return UINT32_MAX;
         struct kp_str kept = {copy, text.len};
         *at = in->n_texts;
-        in->texts[in->n_texts++] = (struct kp_text){kept, value_of(kept)};
+        in->texts[in->n_texts++] = (struct kp_text){kept, kp_value_of_text(kept)};
     }
     return (uint32_t)*at;
 }
@@ -188,9 +204,28 @@ static kopt_status lacks(struct kp_intake *in, const struct kp_cell *cells, size
     return st;
 }
 
+bool kp_about(const char *entry, const char *name, const struct kp_str *text)
+{
+    struct kp_str rest;
+    struct kp_str key = kp_str_cut(kp_str_from(entry), '=', &rest);
+    return kp_str_is(key, name) && (!text || same_text(*text, rest));
+}
+
+struct kp_str kp_intake_as(const struct kp_intake *in, const char *name, struct kp_str own)
+{
+    struct kp_str text = own;
+    for (size_t i = 0; i < in->o->n_as; i++)
+        if (kp_about(in->o->as[i], name, NULL))
+            (void)kp_str_cut(kp_str_from(in->o->as[i]), '=', &text);
+    return text;
+}
+
 static bool is_field(const struct kp_intake *in, const struct kp_cell *c, bool apart)
 {
     const struct kp_kernel *rules = in->o->rules;
+    for (size_t i = 0; i < in->o->n_as; i++)
+        if (kp_about(in->o->as[i], c->name, NULL))
+            return true;
     if (c->kind == KP_CELL_ABOUT)
         return false;
     if (rules && find_name(rules->problem, rules->n_problem, c->name) != SIZE_MAX)
@@ -271,6 +306,16 @@ static kopt_status choose_fields(struct kp_intake *in, const struct kp_cell *cel
             st = add_slot(in, name, i, false);
         }
     }
+    if (st == KOPT_OK && in->o->source) {
+        if (find_name(in->names, in->n_fields, "source") != SIZE_MAX)
+            return kp_err(in->err, KOPT_EINPUT,
+                          "%s: its own 'source' is in the way of the one that tells files "
+                          "apart",
+                          in->path);
+        in->source_slot = in->n_fields;
+        in->of_rules[in->n_fields < KP_FIELDS_MAX ? in->n_fields : 0] = SIZE_MAX;
+        st = add_slot(in, "source", SIZE_MAX, false);
+    }
     for (size_t i = 0; st == KOPT_OK && rules && i < rules->n_problem; i++)
         if (!rules->has_problem_default[i] &&
             find_name(in->names, in->n_fields, rules->problem[i]) == SIZE_MAX)
@@ -307,27 +352,31 @@ static kopt_status begin(struct kp_intake *in, const struct kp_cell *cells, size
 /* --- rows ----------------------------------------------------------------------------------
  */
 
-static bool same_text(struct kp_str a, struct kp_str b)
+/* Does any of the list say so? */
+static bool any_about(const char *const *list, size_t n, const char *name, struct kp_str text)
 {
-    int order = 1;
-    if (kp_str_eq(a, b))
-        return true;
-    struct kp_value x = value_of(a);
-    struct kp_value y = value_of(b);
-    return x.type != KP_STRING && y.type != KP_STRING && kp_value_compare(x, y, &order) &&
-           order == 0;
+    for (size_t i = 0; i < n; i++)
+        if (kp_about(list[i], name, &text))
+            return true;
+    return false;
 }
 
-static bool chosen(const struct kp_intake *in, const struct kp_cell *cells, size_t n)
+/* *helps: one that would be left out, were it not among those that help. */
+static bool chosen(const struct kp_intake *in, const struct kp_cell *cells, size_t n,
+                   bool *helps)
 {
+    *helps = in->helps;
     for (size_t w = 0; w < in->o->n_where; w++) {
-        struct kp_str want;
-        struct kp_str name = kp_str_cut(kp_str_from(in->o->where[w]), '=', &want);
         size_t i = 0;
-        while (i < n && !kp_str_is(name, cells[i].name))
+        while (i < n && !kp_about(in->o->where[w], cells[i].name, NULL))
             i++;
-        if (i == n || !same_text(cells[i].text, want))
+        if (i == n)
             return false;
+        if (kp_about(in->o->where[w], cells[i].name, &cells[i].text))
+            continue;
+        if (!any_about(in->o->also, in->o->n_also, cells[i].name, cells[i].text))
+            return false;
+        *helps = true;
     }
     return true;
 }
@@ -431,11 +480,12 @@ static kopt_status take_texts(struct kp_intake *in, const struct kp_cell *cells,
     bool extra = false;
     *fine = false;
     for (size_t s = 0; s < in->n_fields + in->n_targets; s++) {
-        size_t at = usable_cell(in, cells, n, s, line);
+        bool source = s == in->source_slot;
+        size_t at = source ? 0 : usable_cell(in, cells, n, s, line);
         enum fit fit = FIT_LISTED;
         if (at == SIZE_MAX)
             return KOPT_OK;
-        texts[s] = kp_intake_text(in, cells[at].text);
+        texts[s] = kp_intake_text(in, source ? kp_str_from(in->source) : cells[at].text);
         if (texts[s] == UINT32_MAX)
             return memory(in);
         if (s >= in->n_fields) {
@@ -490,16 +540,20 @@ kopt_status kp_intake_row(struct kp_intake *in, const struct kp_cell *cells, siz
 {
     uint32_t texts[KP_LOAD_SLOTS_MAX];
     bool fine = false;
+    bool helps = false;
     if (in->n_targets == 0) {
         kopt_status st = begin(in, cells, n);
         if (st != KOPT_OK)
             return st;
     }
     in->report->read++;
-    if (!chosen(in, cells, n)) {
+    if (!chosen(in, cells, n, &helps)) {
         in->report->left_out++;
         return KOPT_OK;
     }
     kopt_status st = take_texts(in, cells, n, about->line, texts, &fine);
-    return st == KOPT_OK && fine ? put_row(in, texts, about) : st;
+    if (st != KOPT_OK || !fine)
+        return st;
+    in->report->helping += helps;
+    return put_row(in, texts, about);
 }

@@ -47,14 +47,53 @@ static bool fits(struct walk *w, const struct kp_miopen_row *row)
     return false;
 }
 
+/* A part of a text key as keys have it: that of a column whose text no other one has. */
+static struct kp_str part_as(const struct kp_intake *in, const struct kp_miopen_row *row,
+                             struct kp_str part)
+{
+    struct kp_str as = part;
+    size_t same = 0;
+    for (size_t i = 0; i < row->n_columns; i++) {
+        if (!kp_str_is(part, row->problem[i]))
+            continue;
+        as = kp_intake_as(in, row->columns[i], part);
+        same++;
+    }
+    return same == 1 ? as : part;
+}
+
+/* The row's key with the texts that keys have (kp_load_options' `as`) instead of its own: the
+ * columns joined by commas, or a text key's parts between dashes. */
+static void make_key(const struct kp_intake *in, const struct kp_miopen_row *row,
+                     struct kp_buf *key)
+{
+    bool text = strchr(row->key, ',') == NULL;
+    struct kp_str rest = kp_str_from(row->key);
+    for (size_t i = 0; !text && i < row->n_columns; i++) {
+        struct kp_str own = kp_str_from(row->problem[i]);
+        kp_buf_addf(key, "%s%.*s", i ? "," : "",
+                    KP_STR_FMT(kp_intake_as(in, row->columns[i], own)));
+    }
+    while (text && rest.len > 0) {
+        struct kp_str part = kp_str_cut(rest, '-', &rest);
+        kp_buf_addf(key, "%s%.*s", key->len ? "-" : "", KP_STR_FMT(part_as(in, row, part)));
+    }
+}
+
 static kopt_status take_row(void *user, const struct kp_miopen_row *row, kopt_error *err)
 {
     struct walk *w = user;
     struct kp_cells c = {0};
+    struct kp_buf key = KP_BUF_INIT(KP_LOAD_TEXT_MAX);
     struct kp_row_about about = {.key = row->key, .time_ns = (double)NAN, .line = row->line};
     kopt_status st = KOPT_OK;
     if (!row->algorithm && !fits(w, row))
         return KOPT_OK;
+    if (w->in->o->n_as > 0) {
+        make_key(w->in, row, &key);
+        about.key = kp_buf_text(&key);
+        st = kp_buf_status(&key, err);
+    }
     for (size_t i = 0; st == KOPT_OK && i < row->n_columns; i++)
         st = kp_cells_add(&c, row->columns[i], kp_str_from(row->problem[i]), KP_CELL_PROBLEM,
                           err);
@@ -66,6 +105,7 @@ static kopt_status take_row(void *user, const struct kp_miopen_row *row, kopt_er
     }
     if (st == KOPT_OK)
         st = kp_intake_row(w->in, c.cells, c.n, &about);
+    kp_buf_deinit(&key);
     kp_cells_deinit(&c);
     return st;
 }
@@ -131,6 +171,7 @@ kopt_status kp_load_miopen(struct kp_intake *in)
 {
     struct walk w = {.in = in};
     struct kp_miopen_count count;
+    size_t skipped = in->report->skipped; /* in files before this one */
     kopt_status st = KOPT_OK;
     for (size_t i = 0; i < KP_TARGETS_MAX; i++)
         (void)snprintf(w.names[i], sizeof(w.names[i]), "p%zu", i + 1);
@@ -138,7 +179,7 @@ kopt_status kp_load_miopen(struct kp_intake *in)
         st = read_rows(&w, in->kernel, &count);
         if (st != KOPT_OK || count.rows > 0)
             return st;
-        in->report->skipped = 0;
+        in->report->skipped = skipped;
     }
     st = kp_miopen_read(in->path, NULL, see_solver, &w, &count, in->err);
     if (st != KOPT_OK)

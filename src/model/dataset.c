@@ -356,28 +356,39 @@ static bool put_word(struct kp_dataset_builder *b, struct column *c, struct kp_s
     return true;
 }
 
-/* The fields' numbers, and in `key` their texts joined by commas. */
-static bool take_problem(struct kp_dataset_builder *b, const struct kp_value *problem,
-                         double *numbers, struct kp_buf *key)
+static double number_of(struct kp_value v)
+{
+    double x = 0;
+    (void)kp_value_to_f64(v, &x);
+    return x + 0.0; /* no minus zero */
+}
+
+void kp_problem_key(const struct kp_value *fields, size_t n, struct kp_buf *key)
 {
     const double exact = 0x1p53;
-    for (size_t i = 0; i < b->d->n_fields; i++) {
-        struct column *c = &b->columns[i];
-        struct kp_value v = problem[i];
-        c->kind = v.type == KP_STRING ? KIND_TEXT : KIND_NUMBER;
-        if (v.type == KP_STRING) {
-            if (!put_word(b, c, v.as.s, &numbers[i]))
-                return false;
-        } else {
-            (void)kp_value_to_f64(v, &numbers[i]);
-            numbers[i] += 0.0; /* no minus zero */
-            v = fabs(numbers[i]) <= exact && numbers[i] == floor(numbers[i])
-                    ? kp_int((int64_t)numbers[i])
-                    : kp_float(numbers[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct kp_value v = fields[i];
+        if (v.type != KP_STRING) {
+            double x = number_of(v);
+            v = fabs(x) <= exact && x == floor(x) ? kp_int((int64_t)x) : kp_float(x);
         }
         if (i)
             kp_buf_addc(key, ',');
         kp_value_to_text(v, key);
+    }
+}
+
+/* The fields' numbers. */
+static bool take_problem(struct kp_dataset_builder *b, const struct kp_value *problem,
+                         double *numbers)
+{
+    for (size_t i = 0; i < b->d->n_fields; i++) {
+        struct column *c = &b->columns[i];
+        c->kind = problem[i].type == KP_STRING ? KIND_TEXT : KIND_NUMBER;
+        if (problem[i].type != KP_STRING)
+            numbers[i] = number_of(problem[i]);
+        else if (!put_word(b, c, problem[i].as.s, &numbers[i]))
+            return false;
     }
     return true;
 }
@@ -440,7 +451,9 @@ kopt_status kp_dataset_add(struct kp_dataset_builder *b, const struct kp_value *
         st = check_config(b, config, err);
     if (st != KOPT_OK)
         return st;
-    bool ok = take_problem(b, problem, numbers, &text);
+    bool ok = take_problem(b, problem, numbers);
+    if (!key)
+        kp_problem_key(problem, b->d->n_fields, &text);
     for (size_t t = 0; ok && t < b->d->n_targets; t++) {
         bool added = false;
         struct list *l = &b->lists[t];

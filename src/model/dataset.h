@@ -10,6 +10,7 @@
 #define KP_MODEL_DATASET_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "space/expr.h"
 
@@ -42,6 +43,10 @@ struct kp_dataset {
     size_t n_problems; /* distinct */
     double *problems;  /* [n_problems][n_fields] */
     const char **keys; /* [n_problems]: the problem as its source writes it, for splits */
+    /* [n_problems], or NULL: all problems are of the data itself. Else a problem of the data is
+     * its own twin; others only help training, and have as twin the problem of the data that is
+     * the same but for what was pooled, or UINT32_MAX. */
+    uint32_t *twins;
     size_t n_rows;     /* sorted by problem */
     uint32_t *of;      /* [n_rows]: the row's problem */
     uint32_t *configs; /* [n_rows][n_targets] */
@@ -82,6 +87,8 @@ kopt_status kp_dataset_add(struct kp_dataset_builder *b, const struct kp_value *
 kopt_status kp_dataset_finish(struct kp_dataset_builder *b, struct kp_dataset **out,
                               kopt_error *err);
 void kp_dataset_abandon(struct kp_dataset_builder *b);
+/* Appends the key that kp_dataset_add() makes of n fields' values. */
+void kp_problem_key(const struct kp_value *fields, size_t n, struct kp_buf *key);
 
 /* --- splits --------------------------------------------------------------------------------
  */
@@ -91,7 +98,7 @@ void kp_dataset_abandon(struct kp_dataset_builder *b);
  * validation, the others are for training. */
 unsigned kp_split_part(unsigned salt, const char *key);
 
-enum kp_role { KP_ROLE_TRAIN, KP_ROLE_VALID, KP_ROLE_TEST };
+enum kp_role { KP_ROLE_TRAIN, KP_ROLE_VALID, KP_ROLE_TEST, KP_ROLE_NONE, KP_ROLES };
 struct kp_split {
     unsigned salt; /* 1 */
     unsigned fold; /* 0 .. 9 */
@@ -100,8 +107,9 @@ struct kp_split {
     const char *const *group;
     size_t n_group;
 };
-/* roles[n_problems], enum kp_role each. Errors: KOPT_EINPUT (an expression that cannot be
- * parsed or evaluated), KOPT_ENOMEM. */
+/* roles[n_problems], enum kp_role each. A problem that only helps training is left aside
+ * (KP_ROLE_NONE) unless it and its twin are for training. Errors: KOPT_EINPUT (an expression
+ * that cannot be parsed or evaluated), KOPT_ENOMEM. */
 kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsigned char *roles,
                      kopt_error *err);
 

@@ -95,6 +95,18 @@ static kopt_status group_key(struct groups *g, size_t problem, struct kp_buf *ke
     return kp_buf_status(key, err);
 }
 
+/* Of the problems that only help training those that may not. */
+static void leave_out(const struct kp_dataset *d, unsigned char *roles)
+{
+    for (size_t p = 0; p < d->n_problems; p++) {
+        uint32_t twin = d->twins[p];
+        if (twin == p)
+            continue;
+        if (roles[p] != KP_ROLE_TRAIN || (twin != UINT32_MAX && roles[twin] != KP_ROLE_TRAIN))
+            roles[p] = KP_ROLE_NONE;
+    }
+}
+
 kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsigned char *roles,
                      kopt_error *err)
 {
@@ -112,6 +124,8 @@ kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsig
         if (st == KOPT_OK)
             roles[p] = role_of(s, s->group ? kp_buf_text(&key) : d->keys[p]);
     }
+    if (st == KOPT_OK && d->twins)
+        leave_out(d, roles);
     kp_buf_deinit(&key);
     kp_scope_deinit(&g.scope);
     kp_arena_deinit(&g.arena);

@@ -33,6 +33,7 @@ struct trainer {
     size_t n_shards;
     struct kp_crew *crew;
     uint32_t *order; /* [train->n] */
+    double weight;   /* of all examples */
     /* What the crew works on. */
     size_t begin; /* the batch's first place in `order` */
     size_t rows;
@@ -103,6 +104,8 @@ static kopt_status trainer_init(struct trainer *t, const struct kp_train_state *
     for (size_t i = 0; i < t->valid->n; i++)
         for (uint32_t k = t->valid->first[i]; k < t->valid->first[i + 1]; k++)
             t->valid_of[k] = (uint32_t)i;
+    for (size_t i = 0; i < t->train->n; i++)
+        t->weight += t->train->weights ? (double)t->train->weights[i] : 1;
     memcpy(t->s.values, resume ? resume->values : t->net->values, n * sizeof(float));
     if (resume) {
         memcpy(t->s.m, resume->m, n * sizeof(float));
@@ -170,6 +173,7 @@ static void do_shard(void *user, size_t i)
     const struct kp_net *net = &t->live;
     size_t from = t->rows * i / t->n_shards;
     size_t to = t->rows * (i + 1) / t->n_shards;
+    const float *weights = t->train->weights;
     float weight = 1.0F / (float)(t->rows * net->shape.n_targets);
     s->B = to - from;
     s->score = (struct kp_net_score){0};
@@ -180,7 +184,7 @@ static void do_shard(void *user, size_t i)
         size_t problem = t->order[t->begin + from + r];
         uint64_t key = mix(t->epoch_key ^ mix(problem + 1));
         put_row(net, t->train, problem, draw(t->train, problem, key), r, s);
-        s->weights[r] = weight;
+        s->weights[r] = weights ? weight * weights[problem] : weight;
         for (size_t k = 0; t->plan->unknown > 0 && k < net->shape.n_tokens; k++)
             if (unit(mix(key + k + 1)) < (double)t->plan->unknown)
                 s->tokens[k * s->B + r] = t->train->unknown[k];
@@ -268,7 +272,7 @@ static bool do_epoch(struct trainer *t, double *loss)
         if (!do_batch(t, loss))
             return false;
     }
-    *loss /= (double)t->train->n;
+    *loss /= t->weight;
     return true;
 }
 

@@ -20,6 +20,7 @@ struct kp_examples {
     const uint32_t *configs; /* [.][P] */
     const float *shares;     /* [.] */
     const int32_t *unknown;  /* [T]: the tokens that stand for an unknown number */
+    const float *weights;    /* [n]: what a problem's loss counts; NULL: 1 each */
 };
 
 struct kp_train_plan {

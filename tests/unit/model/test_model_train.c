@@ -45,8 +45,13 @@ static void make_world(struct world *w, uint64_t seed)
         w->shares[i] = 1;
     }
     w->first[N] = N;
-    w->e = (struct kp_examples){N,          w->tokens, w->features, w->first,
-                                w->configs, w->shares, w->unknown};
+    w->e = (struct kp_examples){.n = N,
+                                .tokens = w->tokens,
+                                .features = w->features,
+                                .first = w->first,
+                                .configs = w->configs,
+                                .shares = w->shares,
+                                .unknown = w->unknown};
 }
 
 static struct kp_train_plan plan_of(unsigned epochs)
