@@ -76,6 +76,62 @@ static void check_solver(const char *solver, size_t train, size_t valid, size_t 
     kp_kernel_free(k);
 }
 
+/* The columns that make a problem but for its type. */
+static bool same_convolution(const struct kp_dataset *d, size_t p, size_t q)
+{
+    const double *a = d->problems + p * d->n_fields;
+    const double *b = d->problems + q * d->n_fields;
+    for (size_t i = 0; i < 24; i++)
+        if (strcmp(d->fields[i].name, "data_type") != 0 && a[i] != b[i])
+            return false;
+    return true;
+}
+
+static void nothing_of_tests_is_learned_from_in_another_type(void **state)
+{
+    (void)state;
+    static const char *const where[] = {"data_type=FP32"};
+    static const char *const also[] = {"data_type=FP16", "data_type=BF16"};
+    char other[4200];
+    (void)snprintf(other, sizeof(other), "%s", unpack(data_dir, "gfx900_56.db"));
+    const struct kp_load_more more[] = {{"gfx900", other}};
+    struct kp_kernel *k = rules_of("ConvOclDirectFwd");
+    const struct kp_load_options o = {.rules = k,
+                                      .where = where,
+                                      .n_where = 1,
+                                      .also = also,
+                                      .n_also = 2,
+                                      .more = more,
+                                      .n_more = 1,
+                                      .source = "gfx906",
+                                      .as = where,
+                                      .n_as = 1};
+    const struct kp_split s = {.salt = 1};
+    struct kp_load_report report;
+    struct kp_dataset *d = NULL;
+    size_t n[KP_ROLES] = {0};
+    kopt_error err = {0};
+    if (kp_load(unpack(data_dir, "gfx906_60.db"), &o, &d, &report, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    unsigned char *roles = kp_calloc(d->n_problems, 1);
+    assert_non_null(roles);
+    assert_int_equal(kp_split(d, &s, roles, &err), KOPT_OK);
+    for (size_t p = 0; p < d->n_problems; p++) {
+        n[roles[p]] += d->twins[p] == p || roles[p] == KP_ROLE_NONE;
+        for (size_t q = 0; roles[p] == KP_ROLE_TEST && q < d->n_problems; q++)
+            assert_false(roles[q] != KP_ROLE_TEST && roles[q] != KP_ROLE_NONE &&
+                         same_convolution(d, p, q));
+    }
+    assert_int_equal(n[KP_ROLE_TRAIN], 1438);
+    assert_int_equal(n[KP_ROLE_VALID], 164);
+    assert_int_equal(n[KP_ROLE_TEST], 173);
+    assert_true(n[KP_ROLE_NONE] > 1000);
+    assert_int_equal(d->n_rows - 1775, report.helping);
+    kp_free(roles);
+    kp_dataset_free(d);
+    kp_kernel_free(k);
+}
+
 static void splits_are_those_of_another_program(void **state)
 {
     (void)state;
@@ -116,6 +172,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(splits_are_those_of_another_program),
+        cmocka_unit_test(nothing_of_tests_is_learned_from_in_another_type),
         cmocka_unit_test(the_find_database_has_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
