@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How long kopt_select() takes, of a program that links libkopt: bench_select [kernels
- * [problems]]. Ends with 1 when an answer is not the one expected. */
+/* How long kopt_select() takes, of a program that links libkopt:
+ *
+ *   bench_select [kernels [problems]]
+ *   bench_select --model FILE [LIMITS [WIDTH]]
+ *
+ * The second asks a model of a kernel with the problem M N K (examples/gemm/gemm.cu) about
+ * problems that were not asked about before, and about the same ones again. LIMITS are those of
+ * kopt predict --device-limits; "" for none. Ends with 1 when an answer is not the one
+ * expected. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/str.h"
@@ -12,8 +19,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { ROUNDS = 21, FINDS = 200000 };
+enum { ROUNDS = 21, FINDS = 200000, ASKED = 1000, AGAIN = 1000 };
 
 static const char *const names[] = {"M", "N", "K"};
 
@@ -103,21 +111,83 @@ static int64_t measure(const kopt_selector *sel, int kernels, int problems, int6
     return wrong;
 }
 
-int main(int argc, char **argv)
+/* --- a model ---- */
+
+/* Sizes as networks have them, most of them multiples of 64. */
+static void draw(struct kp_rng *rng, int64_t values[3])
 {
-    int64_t kernels = 20;
-    int64_t problems = 100;
+    for (int i = 0; i < 3; i++) {
+        values[i] = 64 * (int64_t)(1 + kp_rng_below(rng, 128));
+        if (kp_rng_below(rng, 8) == 0)
+            values[i] += 1 + (int64_t)kp_rng_below(rng, 63);
+    }
+}
+
+/* Microseconds of each new problem, and of each of the last ones when it comes again. */
+static int ask_all(const kopt_selector *sel, const char *kernel)
+{
+    static double us[ASKED];
+    static double again[AGAIN];
+    static int64_t v[ASKED][3];
+    struct kp_rng rng;
+    kopt_selection out;
+    int wrong = 0;
+    kp_rng_init(&rng, 1);
+    for (int i = 0; i < ASKED / 4; i++) { /* warm: the network, and the spaces of all kinds */
+        draw(&rng, v[0]);
+        kopt_select(sel, kernel, names, v[0], 3, &out);
+    }
+    for (int i = 0; i < ASKED; i++) {
+        draw(&rng, v[i]);
+        int64_t start = kp_clock_ns();
+        kopt_select(sel, kernel, names, v[i], 3, &out);
+        us[i] = (double)(kp_clock_ns() - start) * 1e-3;
+        wrong += out.how != KOPT_SELECT_MODEL;
+    }
+    for (int round = 0; round < AGAIN; round++) {
+        int64_t start = kp_clock_ns();
+        for (int i = 0; i < ASKED; i++) {
+            kopt_select(sel, kernel, names, v[i], 3, &out);
+            wrong += out.how != KOPT_SELECT_MODEL;
+        }
+        again[round] = (double)(kp_clock_ns() - start) * 1e-3 / ASKED;
+    }
+    qsort(us, ASKED, sizeof(us[0]), by_value);
+    qsort(again, AGAIN, sizeof(again[0]), by_value);
+    (void)printf("a new problem       median %9.3f us, 95 of 100 within %9.3f us\n"
+                 "the same once more  median %9.3f us, 95 of 100 within %9.3f us%s\n",
+                 us[ASKED / 2], us[ASKED * 95 / 100], again[AGAIN / 2], again[AGAIN * 95 / 100],
+                 wrong ? "   WRONG ANSWERS" : "");
+    return wrong != 0;
+}
+
+static int bench_model(const char *path, const char *limits, int64_t width)
+{
+    kopt_model *m = NULL;
+    kopt_selector *sel = NULL;
+    kopt_error err;
+    kopt_predict_options o;
+    kopt_predict_options_init(&o);
+    o.limits = limits && limits[0] ? limits : NULL;
+    o.width = (size_t)width;
+    kopt_status st = kopt_model_open(path, &m, &err);
+    if (st == KOPT_OK)
+        st = kopt_selector_open(NULL, NULL, &sel, &err);
+    if (st == KOPT_OK)
+        st = kopt_selector_add_model(sel, m, &o, &err);
+    int rc = st == KOPT_OK ? ask_all(sel, kopt_model_kernel(m)) : failed(&err);
+    kopt_selector_close(sel);
+    kopt_model_close(m);
+    return rc;
+}
+
+static int bench_store(int64_t kernels, int64_t problems)
+{
     kopt_error err;
     char *dir = NULL;
     char path[4200];
     struct kp_store *st = NULL;
     kopt_selector *sel = NULL;
-    if ((argc > 1 && !kp_str_to_i64(kp_str_from(argv[1]), &kernels)) ||
-        (argc > 2 && !kp_str_to_i64(kp_str_from(argv[2]), &problems)) || kernels < 1 ||
-        kernels > 99 || problems < 1 || problems > 100000) {
-        (void)fprintf(stderr, "usage: bench_select [kernels 1..99 [problems 1..100000]]\n");
-        return 2;
-    }
     if (kp_dir_temp("kopt-bench", &dir, &err) != KOPT_OK)
         return failed(&err);
     (void)snprintf(path, sizeof(path), "%s/kopt.db", dir);
@@ -143,4 +213,22 @@ done:
     kp_dir_remove(dir);
     kp_free(dir);
     return rc;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t kernels = 20;
+    int64_t problems = 100;
+    int64_t width = 0;
+    if (argc > 2 && strcmp(argv[1], "--model") == 0 &&
+        (argc < 5 || kp_str_to_i64(kp_str_from(argv[4]), &width)) && width >= 0)
+        return bench_model(argv[2], argc > 3 ? argv[3] : NULL, width);
+    if ((argc > 1 && !kp_str_to_i64(kp_str_from(argv[1]), &kernels)) ||
+        (argc > 2 && !kp_str_to_i64(kp_str_from(argv[2]), &problems)) || kernels < 1 ||
+        kernels > 99 || problems < 1 || problems > 100000) {
+        (void)fprintf(stderr, "usage: bench_select [kernels 1..99 [problems 1..100000]]\n"
+                              "       bench_select --model FILE [LIMITS [WIDTH]]\n");
+        return 2;
+    }
+    return bench_store(kernels, problems);
 }

@@ -69,12 +69,13 @@ static int tune(const char *kernel, const char *device, const char *const *sizes
 }
 
 /* What a library would do where it launches the kernel: the selector is opened once, and
- * kopt_select() allocates nothing. */
+ * kopt_select() allocates nothing. With kopt_model_open() and kopt_selector_add_model() behind
+ * kopt_selector_open(), a model answers where nothing was measured. */
 static int dispatch(const char *kernel, const char *parameter, const char *const *names,
                     const int64_t *values, size_t n)
 {
     static const char *const how[] = {"nothing known", "measured", "nearest problem",
-                                      "another device"};
+                                      "another device", "predicted"};
     kopt_error err;
     kopt_selector *selector = NULL;
     if (kopt_selector_open(store, NULL, &selector, &err) != KOPT_OK)

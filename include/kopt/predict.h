@@ -5,6 +5,7 @@
 #define KOPT_PREDICT_H
 
 #include <kopt/status.h>
+#include <kopt/store.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,13 +50,35 @@ typedef struct kopt_prediction {
 
 /* `problem`: "N=32" or "direction=F", .. *out: *n predictions, the likeliest first, with their
  * texts in one block; free it with kopt_text_free((char *)*out). Any thread, any number at
- * once. Errors: KOPT_EUSAGE (a field is missing, unknown, given twice or no number: the hint
+ * once. Once warm it allocates that block and nothing else, see kopt_selector_add_model(); but
+ * the first question about a `device` asks its driver in a process of its own, up to seconds.
+ * Errors: KOPT_EUSAGE (a field is missing, unknown, given twice or no number: the hint
  * lists them), KOPT_ENOTFOUND (no configuration satisfies the rules), KOPT_EENV (the device),
  * KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_predict(const kopt_model *m, const char *const *problem,
                                                 size_t n_problem, const kopt_predict_options *o,
                                                 kopt_prediction **out, size_t *n,
                                                 kopt_error *err);
+
+/* Where kopt_select() finds nothing measured for a problem of the model's kernel, the model's
+ * first prediction for it is the answer. `o`: limits or device, and width; NULL: no device.
+ * `m` is borrowed and must outlive `s`. Before threads use the selector.
+ *
+ * The selector remembers the answers to the last problems, some thousands of them, in memory
+ * that it takes here: asking again is a look into a table without a lock. A new problem is a
+ * question to the model, which allocates nothing once as many threads have asked at a time as
+ * ever will, and the rules leave the problem one of the last 64 sets of configurations that
+ * they left others; another set is made first, which takes memory and up to milliseconds. A
+ * configuration for which there is no room any more (8 MiB of texts) is no answer, nor is there
+ * one where the rules leave none, a name is not the model's, or a field is missing, or a word:
+ * then the nearest problem counts, as without a model.
+ *
+ * Errors: KOPT_EUSAGE (there is a model of that kernel; options; a limit that a rule uses is
+ * missing), KOPT_EENV (the device), KOPT_ERANGE (64 models), KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_selector_add_model(kopt_selector *s,
+                                                           const kopt_model *m,
+                                                           const kopt_predict_options *o,
+                                                           kopt_error *err);
 
 /* --- data -----------------------------------------------------------------------------------
  */

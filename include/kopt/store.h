@@ -120,7 +120,8 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_store_import(kopt_store *s, const char *
  * ------------------------------------------------------------------------------ */
 
 /* Load the best configurations of every kernel from a store. device: the name as stored
- * ("NVIDIA H200"), NULL = any. Owner: kopt_selector_close(). */
+ * ("NVIDIA H200"), NULL = any. store NULL: no store, for a selector that has models only
+ * (kopt_selector_add_model() in kopt/predict.h). Owner: kopt_selector_close(). */
 KOPT_API KOPT_MUST_USE kopt_status kopt_selector_open(const char *store, const char *device,
                                                       kopt_selector **out, kopt_error *err);
 KOPT_API void kopt_selector_close(kopt_selector *s);
@@ -129,21 +130,31 @@ typedef enum kopt_select_how {
     KOPT_SELECT_NONE,    /* nothing is known of this kernel */
     KOPT_SELECT_EXACT,   /* measured for this problem on this device */
     KOPT_SELECT_NEAREST, /* for another problem on this device */
-    KOPT_SELECT_OTHER    /* on another device */
+    KOPT_SELECT_OTHER,   /* on another device */
+    KOPT_SELECT_MODEL    /* not measured: what a model predicts for this problem */
 } kopt_select_how;
 
 typedef struct kopt_selection {
     kopt_select_how how;
-    const char *config; /* {"BM":64,..}, borrowed from the selector; "" with KOPT_SELECT_NONE */
-    double confidence;  /* 0 .. 1; docs/store.md has the formula */
-    double distance;    /* to the problem it was measured for; 0 = the same */
-    double median_ns;   /* there */
+    /* {"BM":64,..} with the names sorted; "" with KOPT_SELECT_NONE. It stays as it is until the
+     * selector is closed. */
+    const char *config;
+    /* 0 .. 1. KOPT_SELECT_MODEL: the probability that the model gives the whole configuration;
+     * thousands of configurations share 1, so a good one may well have 0.02. Else docs/store.md
+     * has the formula. The two cannot be compared. */
+    double confidence;
+    double distance;  /* to the problem it was measured for; 0 = the same; NaN = not measured */
+    double median_ns; /* there; NaN = not measured */
 } kopt_selection;
 
-/* The stored configuration for a problem: names[n] with values[n], in any order. Allocates
- * nothing and cannot fail. Thread: any. The kernel's rules are not evaluated: unless how is
- * KOPT_SELECT_EXACT the configuration was valid for another problem or device and may break a
- * rule here, and then give wrong results. kopt_space_valid() tells. */
+/* The configuration for a problem: names[n] with values[n], in any order. What was measured for
+ * it on this device; else what the kernel's model predicts, where the selector has one; else
+ * what was measured for the nearest problem. It cannot fail. Thread: any. Without a model it
+ * allocates nothing; with one nothing either once warm, see kopt_selector_add_model().
+ *
+ * A model's answer satisfies the rules that the model has. Where how is KOPT_SELECT_NEAREST or
+ * KOPT_SELECT_OTHER no rules are evaluated: the configuration was valid for another problem or
+ * device and may break a rule here, and then give wrong results. kopt_space_valid() tells. */
 KOPT_API void kopt_select(const kopt_selector *s, const char *kernel, const char *const *names,
                           const int64_t *values, size_t n, kopt_selection *out);
 

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* `least`: a bound of 0 would count as one that is not known, which bounds nothing. */
@@ -45,50 +46,32 @@ static void mark(void *user, uint32_t slot)
         m->slots[slot] = 1;
 }
 
-/* Slots that the rules depend on, in which lets are written out; m->slots is the caller's. */
-static kopt_status mark_used(const struct kp_kernel *k, struct marks *m, kopt_error *err)
-{
-    m->n = k->n_slots;
-    m->slots = kp_calloc(m->n ? m->n : 1, 1);
-    if (!m->slots)
-        return kp_err_nomem(err);
-    for (size_t i = 0; i < k->n_rules; i++)
-        kp_expr_slots(k->rules[i].expr, mark, m);
-    return KOPT_OK;
-}
-
-static unsigned bit_of(const char *field)
+static unsigned bit_of(struct kp_str field)
 {
     for (unsigned f = 0; f < N_FIELDS; f++)
-        if (kp_str_is(kp_str_from(field), fields[f].name))
+        if (kp_str_is(field, fields[f].name))
             return 1U << f;
     return 0;
 }
 
-/* The field whose name is used and whose bit is not in `given`; NULL when there is none. */
-static const char *first_missing(const struct kp_kernel *k, const struct marks *m,
-                                 unsigned given)
+kopt_status kp_limits_used(const struct kp_kernel *k, unsigned *used, kopt_error *err)
 {
+    struct marks m = {.n = k->n_slots};
+    *used = 0;
+    m.slots = kp_calloc(m.n ? m.n : 1, 1);
+    if (!m.slots)
+        return kp_err_nomem(err);
+    /* In rules the lets are written out. */
+    for (size_t i = 0; i < k->n_rules; i++)
+        kp_expr_slots(k->rules[i].expr, mark, &m);
     for (size_t i = 0; i < k->scope.n; i++) {
         const struct kp_scope_name *name = &k->scope.names[i];
-        if (!kp_str_starts(kp_str_from(name->name), prefix) || !m->slots[name->slot])
-            continue;
-        const char *field = name->name + sizeof(prefix) - 1;
-        if (!(given & bit_of(field)))
-            return field;
+        struct kp_str text = kp_str_from(name->name);
+        if (kp_str_starts(text, prefix) && m.slots[name->slot])
+            *used |= bit_of(kp_str_from(name->name + sizeof(prefix) - 1));
     }
-    return NULL;
-}
-
-kopt_status kp_limits_used(const struct kp_kernel *k, bool *used, kopt_error *err)
-{
-    struct marks m = {0};
-    *used = false;
-    kopt_status st = mark_used(k, &m, err);
-    if (st == KOPT_OK)
-        *used = first_missing(k, &m, 0) != NULL;
     kp_free(m.slots);
-    return st;
+    return KOPT_OK;
 }
 
 /* --- of a device -------------------------------------------------------------------------- */
@@ -162,8 +145,27 @@ static kopt_status set_one(struct kp_str text, struct kp_limits *out, unsigned *
     return st;
 }
 
-kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
-                              struct kp_limits *out, kopt_error *err)
+static kopt_status missing(unsigned bits, kopt_error *err)
+{
+    char all[256] = "";
+    const char *first = NULL;
+    size_t at = 0;
+    for (unsigned f = 0; f < N_FIELDS; f++) {
+        if (!(bits & (1U << f)))
+            continue;
+        /* All of them fit: 12 names of at most 13 bytes. */
+        at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s=NUMBER", first ? "," : "",
+                               fields[f].name);
+        first = first ? first : fields[f].name;
+    }
+    kopt_status st =
+        kp_err(err, KOPT_EUSAGE, "a rule uses device.%s, which is not given", first);
+    kp_err_hint(err, "add %s", all);
+    return st;
+}
+
+kopt_status kp_limits_read(unsigned used, const char *text, struct kp_limits *out,
+                           kopt_error *err)
 {
     unsigned given = 0;
     struct kp_str rest = kp_str_from(text);
@@ -174,21 +176,14 @@ kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
         if (st != KOPT_OK)
             return st;
     }
-    struct marks m = {0};
-    kopt_status st = mark_used(k, &m, err);
-    if (st == KOPT_OK) {
-        const char *missing = first_missing(k, &m, given);
-        if (missing) {
-            st = kp_err(err, KOPT_EUSAGE, "a rule uses device.%s, which is not given", missing);
-            struct kp_buf all = KP_BUF_INIT(4096);
-            for (; missing; missing = first_missing(k, &m, given)) {
-                kp_buf_addf(&all, "%s%s=NUMBER", all.len ? "," : "", missing);
-                given |= bit_of(missing);
-            }
-            kp_err_hint(err, "add %s", kp_buf_text(&all));
-            kp_buf_deinit(&all);
-        }
-    }
-    kp_free(m.slots);
-    return st;
+    return used & ~given ? missing(used & ~given, err) : KOPT_OK;
+}
+
+kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
+                              struct kp_limits *out, kopt_error *err)
+{
+    unsigned used = 0;
+    *out = (struct kp_limits){0};
+    kopt_status st = kp_limits_used(k, &used, err);
+    return st == KOPT_OK ? kp_limits_read(used, text, out, err) : st;
 }

@@ -7,8 +7,9 @@
 #include "base/limits.h"
 #include "space/kernel.h"
 
-/* Does any rule (through lets, too) use a name of `device.`? Errors: KOPT_ENOMEM. */
-kopt_status kp_limits_used(const struct kp_kernel *k, bool *used, kopt_error *err);
+/* Which names of `device.` the rules use, through lets, too: a bit for each; 0 = none.
+ * Errors: KOPT_ENOMEM. */
+kopt_status kp_limits_used(const struct kp_kernel *k, unsigned *used, kopt_error *err);
 
 /* Those of a device: "cuda:0", or NULL for the first that fits the kernel's language.
  * Errors: KOPT_EENV (no such device, driver missing), KOPT_EUSAGE (no id), those of
@@ -20,5 +21,8 @@ kopt_status kp_limits_of_device(const struct kp_kernel *k, const char *id,
  * not positive where it is a bound, or one that a rule uses is missing). */
 kopt_status kp_limits_by_hand(const struct kp_kernel *k, const char *text,
                               struct kp_limits *out, kopt_error *err);
+/* The same where it is known what the rules use. It allocates nothing. */
+kopt_status kp_limits_read(unsigned used, const char *text, struct kp_limits *out,
+                           kopt_error *err);
 
 #endif

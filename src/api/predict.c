@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Asking models for other programs. Layer: api. */
-#include "kopt/predict.h"
+#include "api/kopt_model.h"
 #include "api/limits.h"
 #include "base/alloc.h"
 #include "base/num.h"
-#include "model/model.h"
 
 #include <math.h>
 
-enum { INFO_MAX = 64 << 20, TEXT_MAX = 16 << 20, LEAST_WIDTH = 8 };
-
-struct kopt_model {
-    struct kp_model *model;
-    struct kp_buf info;
-};
+enum { INFO_MAX = 64 << 20, NAMES_BYTES = 4096 };
 
 kopt_status kopt_model_open(const char *path, kopt_model **out, kopt_error *err)
 {
@@ -22,11 +16,22 @@ kopt_status kopt_model_open(const char *path, kopt_model **out, kopt_error *err)
     if (!m)
         return kp_err_nomem(err);
     m->info.max = INFO_MAX;
+    m->devices = kp_calloc(1, sizeof(*m->devices));
+    if (!m->devices) {
+        kp_free(m);
+        return kp_err_nomem(err);
+    }
+    /* It fails for want of memory alone, which glibc's does not take. */
+    (void)pthread_mutex_init(&m->devices->lock, NULL);
     kopt_status st = kp_model_load(path, &m->model, err);
     if (st == KOPT_OK) {
         kp_json_dump(m->model->info, &m->info);
         st = kp_buf_status(&m->info, err);
     }
+    if (st == KOPT_OK)
+        st = kp_config_texts_init(&m->texts, m->model, err);
+    if (st == KOPT_OK && m->model->rules)
+        st = kp_limits_used(m->model->rules, &m->used, err);
     if (st != KOPT_OK) {
         kopt_model_close(m);
         return st;
@@ -41,6 +46,9 @@ void kopt_model_close(kopt_model *m)
         return;
     kp_model_free(m->model);
     kp_buf_deinit(&m->info);
+    kp_config_texts_deinit(&m->texts);
+    (void)pthread_mutex_destroy(&m->devices->lock);
+    kp_free(m->devices);
     kp_free(m);
 }
 
@@ -78,7 +86,9 @@ void kopt_predict_options_init(kopt_predict_options *o)
 
 struct asked {
     struct kp_given given[KP_FIELDS_MAX + KP_PARAMS_MAX];
+    size_t n;
     char *names; /* of all, terminated */
+    char room[NAMES_BYTES];
 };
 
 static struct kp_value value_of(const char *text)
@@ -91,90 +101,120 @@ static struct kp_value value_of(const char *text)
     return kp_f64_from_text(s, &f) ? kp_float(f) : kp_string(s);
 }
 
+static void asked_deinit(struct asked *a)
+{
+    if (a->names != a->room)
+        kp_free(a->names);
+}
+
+/* Owner: asked_deinit(), after an error as well. */
 static kopt_status read_problem(const char *const *problem, size_t n, struct asked *a,
                                 kopt_error *err)
 {
     size_t bytes = 0;
+    a->names = a->room;
+    a->n = n;
     if (n > sizeof(a->given) / sizeof(a->given[0]))
         return kp_err(err, KOPT_EUSAGE, "%zu names are too many for a problem", n);
     for (size_t i = 0; i < n; i++)
-        bytes += strlen(problem[i]) + 1;
-    a->names = kp_calloc(bytes + 1, 1);
-    if (!a->names)
-        return kp_err_nomem(err);
+        bytes += strcspn(problem[i], "=") + 1;
+    if (bytes > NAMES_BYTES) {
+        a->names = kp_calloc(bytes, 1);
+        if (!a->names)
+            return kp_err_nomem(err);
+    }
     char *at = a->names;
     for (size_t i = 0; i < n; i++) {
         size_t len = strcspn(problem[i], "=");
         if (len == 0 || problem[i][len] == 0 || problem[i][len + 1] == 0)
             return kp_err(err, KOPT_EUSAGE, "'%s' is not NAME=VALUE", problem[i]);
         memcpy(at, problem[i], len);
+        at[len] = 0;
         a->given[i] = (struct kp_given){at, value_of(problem[i] + len + 1)};
         at += len + 1;
     }
     return KOPT_OK;
 }
 
-static kopt_status read_limits(const struct kp_model *m, const kopt_predict_options *o,
-                               struct kp_limits *out, kopt_error *err)
+/* --- the device --------------------------------------------------------------------------- */
+
+static bool find_device(struct kp_known_devices *d, const char *id, struct kp_limits *out)
 {
-    if (!m->rules)
+    bool found = false;
+    (void)pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < d->n && !found; i++) {
+        found = strcmp(d->items[i].id, id) == 0;
+        if (found)
+            *out = d->items[i].limits;
+    }
+    (void)pthread_mutex_unlock(&d->lock);
+    return found;
+}
+
+static void keep_device(struct kp_known_devices *d, const char *id,
+                        const struct kp_limits *limits)
+{
+    (void)pthread_mutex_lock(&d->lock);
+    if (d->n < KP_MODEL_DEVICES_MAX && strlen(id) < KP_MODEL_DEVICE_ID) {
+        memcpy(d->items[d->n].id, id, strlen(id) + 1);
+        d->items[d->n++].limits = *limits;
+    }
+    (void)pthread_mutex_unlock(&d->lock);
+}
+
+kopt_status kp_model_limits(const kopt_model *m, const kopt_predict_options *o,
+                            struct kp_limits *out, bool *has, kopt_error *err)
+{
+    *out = (struct kp_limits){0};
+    *has = o->limits || o->device;
+    if (!*has)
+        return KOPT_OK;
+    if (!m->model->rules)
         return kp_err(err, KOPT_EUSAGE,
                       "the model has no rules that a device's limits could be for");
-    return o->limits ? kp_limits_by_hand(m->rules, o->limits, out, err)
-                     : kp_limits_of_device(m->rules, o->device, out, err);
+    if (o->limits)
+        return kp_limits_read(m->used, o->limits, out, err);
+    if (find_device(m->devices, o->device, out))
+        return KOPT_OK;
+    kopt_status st = kp_limits_of_device(m->model->rules, o->device, out, err);
+    if (st == KOPT_OK)
+        keep_device(m->devices, o->device, out);
+    return st;
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void add_config(const struct kp_model *m, const uint32_t *config, bool json,
-                       struct kp_buf *out)
+kopt_status kp_model_check_options(const kopt_predict_options *o, kopt_error *err)
 {
-    kp_buf_adds(out, json ? "{" : "");
-    for (size_t t = 0; t < m->n_targets; t++) {
-        const struct kp_value v = m->targets[t].values[config[t]];
-        kp_buf_adds(out, t ? "," : "");
-        if (json) {
-            kp_json_quote(kp_str_from(m->targets[t].name), out);
-            kp_buf_addc(out, ':');
-            kp_value_to_json(v, out);
-        } else {
-            kp_buf_addf(out, "%s=", m->targets[t].name);
-            kp_value_to_text(v, out);
-        }
-    }
-    kp_buf_adds(out, json ? "}" : "");
-    kp_buf_add(out, "", 1);
+    if (o->struct_bytes == sizeof(*o))
+        return KOPT_OK;
+    return kp_err(err, KOPT_EUSAGE,
+                  "the options were not set up by kopt_predict_options_init() of this version");
 }
 
 /* One block: the predictions, then their texts. */
-static kopt_status give(const struct kp_model *m, const struct kp_prediction *p,
+static kopt_status give(const kopt_model *m, const struct kp_prediction *p,
                         kopt_prediction **out, size_t *n, kopt_error *err)
 {
-    struct kp_buf texts = KP_BUF_INIT(TEXT_MAX);
+    size_t bytes = p->n * sizeof(**out) + 1;
+    for (size_t i = 0; i < p->n; i++)
+        for (int form = KP_CONFIG_TEXT; form <= KP_CONFIG_JSON; form++)
+            bytes += kp_config_bytes(&m->texts, p->configs + i * m->texts.n_targets,
+                                     (enum kp_config_form)form);
+    kopt_prediction *block = kp_calloc(1, bytes);
+    if (!block)
+        return kp_err_nomem(err);
+    char *at = (char *)(block + p->n);
     for (size_t i = 0; i < p->n; i++) {
-        add_config(m, p->configs + i * m->n_targets, false, &texts);
-        add_config(m, p->configs + i * m->n_targets, true, &texts);
+        const uint32_t *config = p->configs + i * m->texts.n_targets;
+        block[i].text = at;
+        block[i].config = at = kp_config_write(&m->texts, config, KP_CONFIG_TEXT, at);
+        block[i].probability = exp(p->logp[i]);
+        at = kp_config_write(&m->texts, config, KP_CONFIG_JSON, at);
     }
-    kopt_status st = kp_buf_status(&texts, err);
-    kopt_prediction *block = NULL;
-    if (st == KOPT_OK) {
-        block = kp_calloc(1, p->n * sizeof(*block) + texts.len + 1);
-        st = block ? KOPT_OK : kp_err_nomem(err);
-    }
-    if (block) {
-        char *at = (char *)(block + p->n);
-        memcpy(at, kp_buf_text(&texts), texts.len);
-        for (size_t i = 0; i < p->n; i++) {
-            block[i].text = at;
-            block[i].config = at += strlen(at) + 1;
-            block[i].probability = exp(p->logp[i]);
-            at += strlen(at) + 1;
-        }
-        *out = block;
-        *n = p->n;
-    }
-    kp_buf_deinit(&texts);
-    return st;
+    *out = block;
+    *n = p->n;
+    return KOPT_OK;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
@@ -184,33 +224,26 @@ kopt_status kopt_predict(const kopt_model *m, const char *const *problem, size_t
 {
     static const kopt_predict_options defaults = {.struct_bytes = sizeof(defaults)};
     struct kp_prediction found = {0};
-    struct kp_limits limits = {0};
+    struct kp_limits limits;
+    struct asked a;
+    bool has_limits = false;
     *out = NULL;
     *n = 0;
     o = o ? o : &defaults;
-    if (o->struct_bytes != sizeof(*o))
-        return kp_err(err, KOPT_EUSAGE,
-                      "the options were not set up by "
-                      "kopt_predict_options_init() of this version");
-    size_t top = o->top ? o->top : 1;
-    struct kp_predict_options po = {.k = top,
-                                    .width = o->width            ? o->width
-                                             : top > LEAST_WIDTH ? top
-                                                                 : LEAST_WIDTH,
-                                    .unconstrained = o->unconstrained != 0};
-    struct asked *a = kp_calloc(1, sizeof(*a));
-    kopt_status st = a ? read_problem(problem, n_problem, a, err) : kp_err_nomem(err);
-    if (st == KOPT_OK && (o->limits || o->device)) {
-        st = read_limits(m->model, o, &limits, err);
-        po.limits = &limits;
-    }
+    kopt_status st = kp_model_check_options(o, err);
+    if (st != KOPT_OK)
+        return st;
+    struct kp_predict_options po = {
+        .k = o->top ? o->top : 1, .width = o->width, .unconstrained = o->unconstrained != 0};
+    st = read_problem(problem, n_problem, &a, err);
     if (st == KOPT_OK)
-        st = kp_model_predict(m->model, a->given, n_problem, &po, &found, err);
+        st = kp_model_limits(m, o, &limits, &has_limits, err);
+    po.limits = has_limits ? &limits : NULL;
     if (st == KOPT_OK)
-        st = give(m->model, &found, out, n, err);
+        st = kp_model_predict(m->model, a.given, a.n, &po, &found, err);
+    if (st == KOPT_OK)
+        st = give(m, &found, out, n, err);
     kp_prediction_deinit(&found);
-    if (a)
-        kp_free(a->names);
-    kp_free(a);
+    asked_deinit(&a);
     return st;
 }

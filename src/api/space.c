@@ -99,7 +99,7 @@ kopt_status kopt_space_new(const kopt_kernel *k, const char *const *problem, siz
                            const char *device, kopt_space **out, kopt_error *err)
 {
     struct kp_limits limits = {0};
-    bool used = false;
+    unsigned used = 0;
     *out = NULL;
     kopt_status st = kp_limits_used(k->kernel, &used, err);
     /* A device that was asked for must be there, whether a rule uses it or not. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The store and the selector for other programs. Layer: api. */
 #include "kopt/store.h"
-#include "api/pairs.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "store/store.h"
@@ -10,10 +9,6 @@ enum { BUSY_MS = 5000, EXPORT_MAX = 1 << 30 };
 
 struct kopt_store {
     struct kp_store *store;
-};
-
-struct kopt_selector {
-    struct kp_select *select;
 };
 
 kopt_status kopt_store_open(const char *path, int write, kopt_store **out, kopt_error *err)
@@ -183,61 +178,4 @@ kopt_status kopt_store_import(kopt_store *s, const char *path, kopt_import_count
     *count =
         (kopt_import_count){.added = n.added, .present = n.present, .bad = n.bad, .cut = n.cut};
     return st;
-}
-
-/* --- at run time -------------------------------------------------------------------------- */
-
-kopt_status kopt_selector_open(const char *store, const char *device, kopt_selector **out,
-                               kopt_error *err)
-{
-    struct kp_store *db = NULL;
-    kopt_selector *s = NULL;
-    *out = NULL;
-    kopt_status st = kp_store_open(store, KP_STORE_READ, BUSY_MS, &db, err);
-    if (st != KOPT_OK)
-        return st;
-    s = kp_calloc(1, sizeof(*s));
-    if (!s) {
-        st = kp_err_nomem(err);
-        goto done;
-    }
-    st = kp_select_load(db, device ? device : "", &s->select, err);
-    if (st != KOPT_OK)
-        goto done;
-    *out = s;
-    s = NULL;
-done:
-    kp_free(s);
-    kp_store_close(db);
-    return st;
-}
-
-void kopt_selector_close(kopt_selector *s)
-{
-    if (!s)
-        return;
-    kp_select_free(s->select);
-    kp_free(s);
-}
-
-void kopt_select(const kopt_selector *s, const char *kernel, const char *const *names,
-                 const int64_t *values, size_t n, kopt_selection *out)
-{
-    static const kopt_select_how how[] = {[KP_SELECT_NONE] = KOPT_SELECT_NONE,
-                                          [KP_SELECT_EXACT] = KOPT_SELECT_EXACT,
-                                          [KP_SELECT_NEAREST] = KOPT_SELECT_NEAREST,
-                                          [KP_SELECT_OTHER] = KOPT_SELECT_OTHER};
-    struct kp_selected found = {0};
-    kp_select_find(s->select, kernel, names, values, n, &found);
-    *out = (kopt_selection){.how = how[found.how],
-                            .config = found.config ? found.config : "",
-                            .confidence = found.confidence,
-                            .distance = found.distance,
-                            .median_ns = found.median_ns};
-}
-
-int64_t kopt_selection_int(const kopt_selection *c, const char *name, int64_t missing)
-{
-    int64_t value = missing;
-    return kp_pairs_int(c->config, name, &value) ? value : missing;
 }

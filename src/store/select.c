@@ -506,25 +506,35 @@ static void answer(const struct entry *e, enum kp_select_how how, double distanc
                                 .median_ns = e->median_ns};
 }
 
-void kp_select_find(const struct kp_select *s, const char *kernel, const char *const *names,
+static void answer_none(struct kp_selected *out)
+{
+    *out = (struct kp_selected){
+        .config = "", .how = KP_SELECT_NONE, .distance = (double)NAN, .median_ns = (double)NAN};
+}
+
+bool kp_select_exact(const struct kp_select *s, const char *kernel, const char *const *names,
+                     const int64_t *values, size_t n, struct kp_selected *out)
+{
+    const struct entry *e = find_exact(s, kernel, names, values, n);
+    answer_none(out);
+    if (e)
+        answer(e, KP_SELECT_EXACT, 0, 1, out);
+    return e != NULL;
+}
+
+void kp_select_near(const struct kp_select *s, const char *kernel, const char *const *names,
                     const int64_t *values, size_t n, struct kp_selected *out)
 {
     static const double trust[N_PLACES] = {1, 0.5, 0.25};
     struct near near[N_PLACES] = {{.n = 0}};
     size_t n_entries;
-    *out = (struct kp_selected){
-        .config = "", .how = KP_SELECT_NONE, .distance = (double)NAN, .median_ns = (double)NAN};
-    const struct entry *e = find_exact(s, kernel, names, values, n);
-    if (e) {
-        answer(e, KP_SELECT_EXACT, 0, 1, out);
-        return;
-    }
+    answer_none(out);
     if (n > NAMES_MAX)
         return; /* no entry has as many */
     struct query q = {.names = names, .values = values, .n = n};
     for (size_t i = 0; i < n; i++)
         q.logs[i] = log_of(values[i]);
-    e = find_kernel(s, kernel, &n_entries);
+    const struct entry *e = find_kernel(s, kernel, &n_entries);
     for (size_t i = 0; i < n_entries; i++) {
         double d = distance_to(&e[i], &q);
         if (!isnan(d))
@@ -538,4 +548,11 @@ void kp_select_find(const struct kp_select *s, const char *kernel, const char *c
                trust[p] * (1 + agreement(&near[p])) / 2 / (1 + d), out);
         return;
     }
+}
+
+void kp_select_find(const struct kp_select *s, const char *kernel, const char *const *names,
+                    const int64_t *values, size_t n, struct kp_selected *out)
+{
+    if (!kp_select_exact(s, kernel, names, values, n, out))
+        kp_select_near(s, kernel, names, values, n, out);
 }

@@ -188,5 +188,10 @@ struct kp_selected {
 /* `names` and `values`: the problem's n sizes in any order. No allocation. */
 void kp_select_find(const struct kp_select *s, const char *kernel, const char *const *names,
                     const int64_t *values, size_t n, struct kp_selected *out);
+/* Its two halves: this problem on this device (false: not measured), and what is nearest. */
+bool kp_select_exact(const struct kp_select *s, const char *kernel, const char *const *names,
+                     const int64_t *values, size_t n, struct kp_selected *out);
+void kp_select_near(const struct kp_select *s, const char *kernel, const char *const *names,
+                    const int64_t *values, size_t n, struct kp_selected *out);
 
 #endif
