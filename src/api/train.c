@@ -23,6 +23,7 @@ struct training {
     const kopt_train_options *o;
     struct kp_data data;
     struct kp_lesson *lesson;
+    struct kp_ranks *ranks; /* for networks that rank */
     struct kp_fit_options fit;
     double near_best;
     struct kp_json *info; /* without "training" */
@@ -168,7 +169,7 @@ static kopt_status read_options(struct training *t)
     if (st != KOPT_OK)
         return st;
     t->fit = kp_fit_default(ops);
-    t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : 1;
+    t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : t->fit.nets;
     set_sizes(o, &t->fit);
     t->near_best = o->near_best == 0 ? near_default : o->near_best > 0 ? o->near_best : 0;
     size_t n = strlen(o->out) + sizeof(".partial");
@@ -348,6 +349,17 @@ static kopt_status check_group(struct training *t)
     return st;
 }
 
+static kopt_status make_ranks(struct training *t)
+{
+    kopt_status st = kp_ranks_new(t->lesson, t->data.rules, t->data.limits,
+                                  t->data.report.n_raw, t->fit.nets, &t->ranks, t->err);
+    if (st == KOPT_OK)
+        t->fit.ranks = t->ranks;
+    else
+        kp_err_wrap(t->err, "%s", t->data.path);
+    return st;
+}
+
 static kopt_status make_lesson(struct training *t)
 {
     const kopt_data_options *o = &t->o->data;
@@ -385,7 +397,7 @@ static kopt_status make_lesson(struct training *t)
         t->fit.rules_text = (struct kp_str){kp_buf_text(&t->data.text), t->data.text.len};
     }
     t->fit.n_raw = t->data.report.n_raw;
-    return KOPT_OK;
+    return t->fit.ops->rank ? make_ranks(t) : KOPT_OK;
 }
 
 static kopt_status count_params(struct training *t, const struct kp_net_shape *shape)
@@ -522,6 +534,7 @@ kopt_status kopt_train(const kopt_train_options *o, kopt_error *err)
     kp_partial_free(t.partial);
     kp_free(t.partial_path);
     kp_json_free(t.info);
+    kp_ranks_free(t.ranks);
     kp_lesson_free(t.lesson);
     kp_data_close(&t.data);
     return st;

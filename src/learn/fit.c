@@ -5,10 +5,30 @@
 
 #include <string.h>
 
+/* Eight problems at a time, and no end before the rate has fallen. */
+static struct kp_fit_options default_ranks(struct kp_fit_options o)
+{
+    o.nets = 5;
+    o.plan = (struct kp_train_plan){.seed = 1,
+                                    .shards = 2,
+                                    .batch = 8,
+                                    .epochs = 60,
+                                    .patience = 60,
+                                    .adam = kp_adam_default()};
+    o.plan.adam.rate = 3e-3F;
+    o.plan.adam.clip = 1;
+    o.plan.adam.decay = 1e-2F;
+    o.plan.adam.warm = 100;
+    o.plan.adam.floor = 0.01F;
+    return o;
+}
+
 struct kp_fit_options kp_fit_default(const struct kp_net_ops *ops)
 {
     struct kp_fit_options o = {.ops = ops, .nets = 1};
     o.shape.dropout = -1;
+    if (ops->rank)
+        return default_ranks(o);
     o.plan = (struct kp_train_plan){.seed = 1,
                                     .shards = 2,
                                     .batch = 128,
@@ -68,6 +88,18 @@ static kopt_status copy_encoder(const struct kp_encoder *from, struct kp_encoder
     return st;
 }
 
+/* The same for what the networks rank. */
+static kopt_status copy_ranking(const struct kp_ranking *from, struct kp_model *m,
+                                kopt_error *err)
+{
+    struct kp_json *j = kp_ranking_to_json(from);
+    if (!j)
+        return kp_err_nomem(err);
+    kopt_status st = kp_ranking_from_json(j, m, &m->ranking, err);
+    kp_json_free(j);
+    return st;
+}
+
 /* A model without networks. */
 static kopt_status begin(const struct kp_lesson *l, const struct kp_fit_options *o,
                          struct kp_model **out, kopt_error *err)
@@ -93,6 +125,8 @@ static kopt_status begin(const struct kp_lesson *l, const struct kp_fit_options 
         st = copy_encoder(l->encoder, &m->encoder, err);
     if (st == KOPT_OK && o->rules_path)
         st = kp_kernel_parse(m->rules_path, m->rules_text, &m->rules, err);
+    if (st == KOPT_OK && o->ranks)
+        st = copy_ranking(o->ranks->ranking, m, err);
     if (st == KOPT_OK)
         st = kp_model_keep_spaces(m, err);
     if (st != KOPT_OK) {
@@ -170,9 +204,9 @@ static bool on_epoch(void *user, const struct kp_epoch *e)
 struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o)
 {
     struct kp_net_shape shape = o->shape;
-    shape.n_tokens = kp_encoder_n_tokens(l->encoder);
-    shape.n_vocab = kp_encoder_n_vocab(l->encoder);
-    shape.n_features = kp_encoder_n_features(l->encoder);
+    shape.n_tokens = o->ranks ? 1 : kp_encoder_n_tokens(l->encoder);
+    shape.n_vocab = o->ranks ? o->ranks->ranking->n_configs : kp_encoder_n_vocab(l->encoder);
+    shape.n_features = o->ranks ? o->ranks->n_inputs : kp_encoder_n_features(l->encoder);
     shape.n_targets = l->data->n_targets;
     for (size_t t = 0; t < l->data->n_targets; t++)
         shape.n_values[t] = l->data->targets[t].n_values;
@@ -199,6 +233,22 @@ static kopt_status new_net(struct going *g)
     return KOPT_OK;
 }
 
+static kopt_status teach(struct going *g, const struct kp_train_plan *plan,
+                         const struct kp_train_hooks *hooks, const struct kp_train_state *from,
+                         struct kp_epoch *best)
+{
+    struct kp_net *net = g->m->nets[g->net];
+    struct kp_ranks_course c;
+    if (!g->o->ranks)
+        return kp_train(net, &g->l->examples[KP_ROLE_TRAIN], &g->l->examples[KP_ROLE_VALID],
+                        plan, hooks, from, best, g->err);
+    kopt_status st = kp_ranks_course(g->o->ranks, g->net, &c, g->err);
+    if (st == KOPT_OK)
+        st = kp_course_teach(net, &c.course, plan, hooks, from, best, g->err);
+    kp_ranks_course_deinit(&c);
+    return st;
+}
+
 static kopt_status train_net(struct going *g)
 {
     struct kp_train_plan plan = g->o->plan;
@@ -209,9 +259,7 @@ static kopt_status train_net(struct going *g)
         return KOPT_OK;
     const struct kp_train_state *from = r && g->net == r->net ? &r->train : NULL;
     plan.seed += g->net;
-    kopt_status st =
-        kp_train(g->m->nets[g->net], &g->l->examples[KP_ROLE_TRAIN],
-                 &g->l->examples[KP_ROLE_VALID], &plan, &hooks, from, &best, g->err);
+    kopt_status st = teach(g, &plan, &hooks, from, &best);
     if (st == KOPT_OK)
         st = g->st;
     if (st == KOPT_EFAILED && best.number == 0 && !(from && from->best_epoch)) {
@@ -254,6 +302,8 @@ kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
     }
     if (!kp_json_set(g.m->info, "training", g.log) && st == KOPT_OK)
         st = kp_err_nomem(err);
+    if (st == KOPT_OK && o->ranks)
+        st = kp_ranks_correct(o->ranks, g.m, err);
     if (g.m->n_nets == 0 || (st != KOPT_OK && st != KOPT_EFAILED)) {
         kp_model_free(g.m);
         return st;

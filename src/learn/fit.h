@@ -4,6 +4,7 @@
 #define KP_LEARN_FIT_H
 
 #include "learn/lesson.h"
+#include "learn/ranks.h"
 #include "model/model.h"
 
 struct kp_fit_options {
@@ -14,7 +15,8 @@ struct kp_fit_options {
     /* The rules file's text, parsed again for the model, and its name; NULL: none. */
     const char *rules_path;
     struct kp_str rules_text;
-    size_t n_raw; /* fields of the data set that are not derived */
+    size_t n_raw;                 /* fields of the data set that are not derived */
+    const struct kp_ranks *ranks; /* for networks that rank, else NULL; of the lesson */
 };
 
 /* What a model is trained with when nothing is said. */

@@ -576,7 +576,7 @@ kopt_status kp_judge(const struct kp_model *m, const struct kp_dataset *d,
                                   .targets = m->targets,
                                   .n_targets = m->n_targets,
                                   .rules = m->rules,
-                                  .forced = m};
+                                  .forced = m->ranking ? NULL : m};
     *out = (struct kp_judgement){0};
     kopt_status st = kp_judge_check(m, d, err);
     return st == KOPT_OK ? kp_judge_any(&who, d, o, out, err) : st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model_impl.h"
 #include "model/model_spaces.h"
+#include "model/ranking.h"
 #include "model/scratch.h"
 
 #include "base/alloc.h"
@@ -16,6 +17,7 @@ void kp_model_free(struct kp_model *m)
         return;
     for (size_t k = 0; k < m->n_nets; k++)
         kp_net_free(m->nets[k]);
+    kp_ranking_free(m->ranking);
     kp_encoder_free(m->encoder);
     kp_spaces_free(m->spaces);
     kp_scratch_pool_free(m->scratch);

@@ -13,6 +13,7 @@
 struct kp_spaces;       /* model_spaces.h */
 struct kp_scratch;      /* scratch.h */
 struct kp_scratch_pool; /* scratch.h */
+struct kp_ranking;      /* ranking.h */
 
 struct kp_model {
     const char *kernel;
@@ -21,6 +22,7 @@ struct kp_model {
     size_t n_targets;
     struct kp_net *nets[KP_BEAM_NETS_MAX]; /* of one kind and shape */
     size_t n_nets;
+    struct kp_ranking *ranking; /* of networks that rank; NULL: they translate */
     /* What messages call the rules; its extension says how they are read. In the file it has no
      * folder. */
     const char *rules_path;

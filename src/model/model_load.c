@@ -3,11 +3,13 @@
  * then what the texts say of the networks' sizes, then that the tensors are just those that
  * such networks have and fill the data without a gap. Layer: model. */
 #include "model/model_impl.h"
+#include "model/ranking.h"
 
 #include "base/alloc.h"
 #include "os/file.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,9 +139,9 @@ static kopt_status read_encoder(struct loading *l)
     if (!kp_str_to_i64(text, &n_raw) || n_raw < 1 || (uint64_t)n_raw > kp_encoder_n_fields(e))
         return kp_err(l->err, KOPT_EINPUT, "'fields' is no number of the encoder's fields");
     l->m->n_raw = (size_t)n_raw;
-    if (kp_encoder_n_tokens(e) != l->shape.n_tokens ||
-        kp_encoder_n_vocab(e) != l->shape.n_vocab ||
-        kp_encoder_n_features(e) != l->shape.n_features)
+    if (!l->ops->rank && (kp_encoder_n_tokens(e) != l->shape.n_tokens ||
+                          kp_encoder_n_vocab(e) != l->shape.n_vocab ||
+                          kp_encoder_n_features(e) != l->shape.n_features))
         return kp_err(l->err, KOPT_EINPUT,
                       "the networks' inputs are not what the encoder gives");
     return KOPT_OK;
@@ -214,6 +216,28 @@ static kopt_status read_rules(struct loading *l)
     return st == KOPT_OK ? check_fields(l) : st;
 }
 
+/* Of networks that rank, which must fit it. */
+static kopt_status read_ranking(struct loading *l)
+{
+    struct kp_json *j = NULL;
+    if (!l->ops->rank)
+        return KOPT_OK;
+    kopt_status st = need_json(l, "ranking", &j);
+    if (st == KOPT_OK) {
+        st = kp_ranking_from_json(j, l->m, &l->m->ranking, l->err);
+        if (st != KOPT_OK)
+            kp_err_wrap(l->err, "ranking");
+    }
+    kp_json_free(j);
+    if (st != KOPT_OK)
+        return st;
+    const struct kp_ranking *r = l->m->ranking;
+    if (l->shape.n_tokens == 1 && l->shape.n_vocab == r->n_configs &&
+        l->shape.n_features == kp_encoder_n_features(l->m->encoder) + r->n_pairs)
+        return KOPT_OK;
+    return kp_err(l->err, KOPT_EINPUT, "the networks' inputs are not what 'ranking' gives");
+}
+
 static kopt_status read_info(struct loading *l)
 {
     kopt_status st = need_json(l, "info", &l->m->info);
@@ -229,9 +253,25 @@ static kopt_status read_info(struct loading *l)
 struct span {
     size_t begin;
     size_t end;
-    uint32_t net;
+    uint32_t net; /* OF_RANKING: none */
     uint32_t tensor;
 };
+enum { OF_RANKING = KP_BEAM_NETS_MAX };
+
+static struct kp_params *params_of(const struct loading *l, size_t net)
+{
+    return net == OF_RANKING ? &l->m->ranking->params : &l->m->nets[net]->params;
+}
+
+static void name_of(const struct loading *l, const struct span *s,
+                    char name[KP_MODEL_TENSOR_NAME])
+{
+    const struct kp_tensor *t = &params_of(l, s->net)->tensors[s->tensor];
+    if (s->net == OF_RANKING)
+        (void)snprintf(name, KP_MODEL_TENSOR_NAME, "%s", t->name);
+    else
+        kp_model_tensor_name(s->net, t, name);
+}
 
 static kopt_status fault(struct loading *l, const char *name, const char *why)
 {
@@ -252,15 +292,16 @@ static bool read_sizes(const struct kp_json *j, size_t n, size_t *out)
     return true;
 }
 
-static kopt_status read_tensor(struct loading *l, size_t k, const struct kp_tensor *t,
-                               struct span *out)
+/* Tensor out->tensor of out->net. */
+static kopt_status read_tensor(struct loading *l, struct span *out)
 {
+    const struct kp_tensor *t = &params_of(l, out->net)->tensors[out->tensor];
     char name[KP_MODEL_TENSOR_NAME];
     struct kp_str dtype;
     size_t shape[2] = {1, 1};
     size_t at[2];
     size_t dims = t->rows == 1 ? 1 : 2;
-    kp_model_tensor_name(k, t, name);
+    name_of(l, out, name);
     const struct kp_json *j = kp_json_get(l->header, name);
     if (!j)
         return fault(l, name, "it is missing");
@@ -276,6 +317,9 @@ static kopt_status read_tensor(struct loading *l, size_t k, const struct kp_tens
         return fault(l, name, "its offsets do not fit its shape");
     if (at[1] > l->n_data)
         return fault(l, name, "it goes beyond the end of the file");
+    if (at[0] % sizeof(float) != 0)
+        return kp_err(l->err, KOPT_EINPUT, "offset %zu is no multiple of %zu", at[0],
+                      sizeof(float));
     out->begin = at[0];
     out->end = at[1];
     return KOPT_OK;
@@ -298,8 +342,7 @@ static kopt_status check_spans(struct loading *l, struct span *spans, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (spans[i].begin != at) {
             char name[KP_MODEL_TENSOR_NAME];
-            const struct kp_params *params = &l->m->nets[spans[i].net]->params;
-            kp_model_tensor_name(spans[i].net, &params->tensors[spans[i].tensor], name);
+            name_of(l, &spans[i], name);
             return fault(l, name,
                          spans[i].begin < at ? "it lies over another one"
                                              : "bytes before it belong to no tensor");
@@ -323,7 +366,7 @@ static kopt_status check_finite(struct loading *l, const struct span *s)
     }
     if (bad) {
         char name[KP_MODEL_TENSOR_NAME];
-        kp_model_tensor_name(s->net, &l->m->nets[s->net]->params.tensors[s->tensor], name);
+        name_of(l, s, name);
         return fault(l, name, "a number of it is not finite");
     }
     return KOPT_OK;
@@ -348,24 +391,32 @@ static void use_in_place(struct loading *l, struct kp_net *net, const struct spa
     net->borrowed = true;
 }
 
-static kopt_status read_nets(struct loading *l, struct span *spans, size_t per_net)
+/* The same for the ranking's. */
+static void use_ranking_in_place(struct loading *l, const struct span *spans)
+{
+    struct kp_ranking *r = l->m->ranking;
+    for (size_t i = 0; i < r->params.n_tensors; i++)
+        r->params.tensors[i].offset = spans[i].begin / sizeof(float);
+    r->params.n_floats = l->n_data / sizeof(float);
+    r->values = (float *)(void *)l->data;
+    r->borrowed = true;
+}
+
+/* All tensors: those of the networks, then those of the ranking. */
+static kopt_status read_spans(struct loading *l, struct span *spans, size_t per_net, size_t n)
 {
     struct kp_model *m = l->m;
+    size_t of_nets = m->n_nets * per_net;
     kopt_status st = KOPT_OK;
-    size_t n = m->n_nets * per_net;
-    for (size_t k = 0; k < m->n_nets; k++) {
-        for (size_t i = 0; st == KOPT_OK && i < per_net; i++) {
-            struct span *s = &spans[k * per_net + i];
-            s->net = (uint32_t)k;
-            s->tensor = (uint32_t)i;
-            st = read_tensor(l, k, &m->nets[k]->params.tensors[i], s);
-            if (st == KOPT_OK && s->begin % sizeof(float) != 0)
-                st = kp_err(l->err, KOPT_EINPUT, "offset %zu is no multiple of %zu", s->begin,
-                            sizeof(float));
-        }
-        if (st == KOPT_OK)
-            use_in_place(l, m->nets[k], spans + k * per_net);
+    for (size_t i = 0; st == KOPT_OK && i < n; i++) {
+        spans[i].net = i < of_nets ? (uint32_t)(i / per_net) : OF_RANKING;
+        spans[i].tensor = (uint32_t)(i < of_nets ? i % per_net : i - of_nets);
+        st = read_tensor(l, &spans[i]);
     }
+    for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
+        use_in_place(l, m->nets[k], spans + k * per_net);
+    if (st == KOPT_OK && n > of_nets)
+        use_ranking_in_place(l, spans + of_nets);
     if (st == KOPT_OK)
         st = check_spans(l, spans, n);
     for (size_t i = 0; st == KOPT_OK && i < n; i++)
@@ -392,19 +443,21 @@ static kopt_status read_tensors(struct loading *l)
     if (st != KOPT_OK)
         return st;
     size_t per_net = m->nets[0]->params.n_tensors;
-    if (n == 0 || n % per_net != 0 || n / per_net > KP_BEAM_NETS_MAX)
+    size_t of_ranking = m->ranking ? m->ranking->params.n_tensors : 0;
+    size_t of_nets = n > of_ranking ? n - of_ranking : 0;
+    if (of_nets == 0 || of_nets % per_net != 0 || of_nets / per_net > KP_BEAM_NETS_MAX)
         return kp_err(l->err, KOPT_EINPUT,
                       "it has %zu tensors: such a network has %zu, and there are 1 to %d "
                       "networks",
                       n, per_net, (int)KP_BEAM_NETS_MAX);
-    while (st == KOPT_OK && m->n_nets < n / per_net)
+    while (st == KOPT_OK && m->n_nets < of_nets / per_net)
         st = new_net(l);
     if (st != KOPT_OK)
         return st;
     struct span *spans = kp_calloc(n, sizeof(*spans));
     if (!spans)
         return kp_err_nomem(l->err);
-    st = read_nets(l, spans, per_net);
+    st = read_spans(l, spans, per_net, n);
     kp_free(spans);
     return st;
 }
@@ -414,9 +467,9 @@ static kopt_status read_tensors(struct loading *l)
 
 static kopt_status read_all(struct loading *l)
 {
-    kopt_status (*const parts[])(struct loading *) = {read_header,  read_identity, read_shape,
-                                                      read_encoder, read_targets,  read_rules,
-                                                      read_info,    read_tensors};
+    kopt_status (*const parts[])(struct loading *) = {
+        read_header, read_identity, read_shape, read_encoder, read_targets,
+        read_rules,  read_ranking,  read_info,  read_tensors};
     kopt_status st = KOPT_OK;
     for (size_t i = 0; st == KOPT_OK && i < sizeof(parts) / sizeof(*parts); i++)
         st = parts[i](l);

@@ -4,6 +4,7 @@
 #include "model/encoder_impl.h"
 #include "model/model_impl.h"
 #include "model/model_spaces.h"
+#include "model/ranking.h"
 #include "model/scratch.h"
 
 #include "base/alloc.h"
@@ -292,10 +293,39 @@ static kopt_status nothing_left(const struct asking *a, const struct kp_spaces *
 /* --- the answer -----------------------------------------------------------------------------
  */
 
+static kopt_status rank(const struct asking *a, struct kp_prediction *out)
+{
+    const struct kp_model *m = a->m;
+    struct kp_scratch *s = a->s;
+    const struct kp_rank_question q = {.problem = s->problem,
+                                       .features = s->features,
+                                       .slots = s->slots,
+                                       .known = s->known,
+                                       .allowed = a->allowed,
+                                       .k = a->o->k};
+    if (!kp_scratch_work(s, kp_ranking_work(m) * sizeof(float)) ||
+        !kp_scratch_answer(s, m->n_targets, a->o->k))
+        return kp_err_nomem(a->err);
+    if (m->rules)
+        kp_kernel_environment(m->rules, s->sizes, a->o->limits, s->slots, s->known);
+    out->configs = s->configs;
+    out->logp = s->logp;
+    out->n = kp_ranking_ask(m, &q, s->work, out->configs, out->logp);
+    if (out->n == 0)
+        return kp_err(
+            a->err, KOPT_ENOTFOUND,
+            "none of the %zu configurations that were measured for training satisfies "
+            "the rules",
+            m->ranking->n_configs);
+    return KOPT_OK;
+}
+
 static kopt_status answer(const struct asking *a, size_t width, struct kp_prediction *out)
 {
     const struct kp_model *m = a->m;
     struct kp_scratch *s = a->s;
+    if (m->ranking)
+        return rank(a, out);
     const struct kp_beam_input in = {.nets = (const struct kp_net *const *)m->nets,
                                      .n_nets = m->n_nets,
                                      .tokens = s->tokens,

@@ -4,6 +4,7 @@
  * The format has no room between tensors, so those whose size is a multiple of 64 bytes, nearly
  * all that are large, go first: each of them is then aligned. */
 #include "model/model_impl.h"
+#include "model/ranking.h"
 
 #include "base/alloc.h"
 #include "os/file.h"
@@ -115,6 +116,8 @@ static kopt_status add_metadata(struct writer *w)
         st = add_targets(w);
     if (st == KOPT_OK)
         st = add_rules(w);
+    if (st == KOPT_OK && m->ranking)
+        st = add_json(w, "ranking", kp_ranking_to_json(m->ranking));
     if (st == KOPT_OK)
         st = add_json(w, "info", m->info ? kp_json_dup(m->info) : kp_json_new_object());
     kp_buf_deinit(&n_raw);
@@ -130,12 +133,10 @@ static size_t bytes_of(const struct kp_tensor *t)
     return t->rows * t->cols * sizeof(float);
 }
 
-static kopt_status add_tensor(struct writer *w, size_t k, const struct kp_tensor *t)
+static kopt_status add_tensor(struct writer *w, const char *name, const float *x,
+                              const struct kp_tensor *t)
 {
-    const float *x = w->m->nets[k]->values + t->offset;
-    char name[KP_MODEL_TENSOR_NAME];
     size_t n = bytes_of(t);
-    kp_model_tensor_name(k, t, name);
     for (size_t i = 0; i < t->rows * t->cols; i++)
         if (!isfinite(x[i]))
             return kp_err(w->err, KOPT_EINPUT, "tensor '%s' has a number that is not finite",
@@ -156,13 +157,21 @@ static kopt_status add_tensor(struct writer *w, size_t k, const struct kp_tensor
 
 static kopt_status add_tensors(struct writer *w, bool aligned)
 {
+    const struct kp_ranking *r = w->m->ranking;
     kopt_status st = KOPT_OK;
+    for (size_t i = 0; st == KOPT_OK && r && i < r->params.n_tensors; i++) {
+        const struct kp_tensor *t = &r->params.tensors[i];
+        if ((bytes_of(t) % KP_MODEL_ALIGN == 0) == aligned)
+            st = add_tensor(w, t->name, r->values + t->offset, t);
+    }
     for (size_t k = 0; k < w->m->n_nets; k++) {
         const struct kp_params *params = &w->m->nets[k]->params;
         for (size_t i = 0; st == KOPT_OK && i < params->n_tensors; i++) {
             const struct kp_tensor *t = &params->tensors[i];
+            char name[KP_MODEL_TENSOR_NAME];
+            kp_model_tensor_name(k, t, name);
             if ((bytes_of(t) % KP_MODEL_ALIGN == 0) == aligned)
-                st = add_tensor(w, k, t);
+                st = add_tensor(w, name, w->m->nets[k]->values + t->offset, t);
         }
     }
     return st;
@@ -186,7 +195,7 @@ kopt_status kp_model_save(const struct kp_model *m, const char *path, kopt_error
     struct writer w = {.m = m, .header = KP_BUF_INIT(KP_MODEL_HEADER_MAX), .err = err};
     kopt_status st = KOPT_OK;
     KP_CHECK(m->n_nets >= 1 && m->n_nets <= KP_BEAM_NETS_MAX);
-    w.pieces = kp_calloc(m->n_nets * m->nets[0]->params.n_tensors + 2, sizeof(*w.pieces));
+    w.pieces = kp_calloc(m->n_nets * m->nets[0]->params.n_tensors + 4, sizeof(*w.pieces));
     if (!w.pieces)
         return kp_err_nomem(err);
     w.n_pieces = 2;

@@ -10,6 +10,7 @@ extern const struct kp_net_ops kp_net_attention;
 extern const struct kp_net_ops kp_net_hybrid1;
 extern const struct kp_net_ops kp_net_hybrid2;
 extern const struct kp_net_ops kp_net_factored;
+extern const struct kp_net_ops kp_net_ranker;
 
 /* Handing out pieces of one block of floats. With `base` NULL it only counts. */
 struct kp_carve {

@@ -14,8 +14,9 @@ enum { SIZE_LIMIT = 8192, LAYERS_LIMIT = 16, VOCAB_LIMIT = 1 << 20 };
 
 const struct kp_net_ops *kp_net_at(size_t i)
 {
-    static const struct kp_net_ops *const all[] = {
-        &kp_net_factored, &kp_net_seq2seq, &kp_net_attention, &kp_net_hybrid1, &kp_net_hybrid2};
+    static const struct kp_net_ops *const all[] = {&kp_net_factored,  &kp_net_seq2seq,
+                                                   &kp_net_attention, &kp_net_hybrid1,
+                                                   &kp_net_hybrid2,   &kp_net_ranker};
     return i < sizeof(all) / sizeof(*all) ? all[i] : NULL;
 }
 

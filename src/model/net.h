@@ -21,9 +21,9 @@
 
 /* What a network is for, and how large it is made. */
 struct kp_net_shape {
-    size_t n_tokens;   /* T: tokens of a problem */
+    size_t n_tokens;   /* T: tokens of a problem; 1 for networks that rank: a configuration's */
     size_t n_vocab;    /* different ones */
-    size_t n_features; /* F */
+    size_t n_features; /* F; for networks that rank: of a problem and a configuration */
     size_t n_targets;  /* P */
     uint32_t n_values[KP_TARGETS_MAX];
     /* Sizes; 0 = the model's own. */
@@ -42,7 +42,12 @@ struct kp_batch {
     const int32_t *tokens;  /* [T][B] */
     const float *features;  /* [B][F] */
     const int32_t *targets; /* [P][B]: value indices; -1: not known, no loss */
-    const float *weights;   /* [B], or NULL for 1 */
+    const float *weights;   /* [B], or [n_groups]; NULL for 1 */
+    /* For networks that rank: rows are configurations with their features, tokens[B] their
+     * numbers; rows group[i] .. group[i+1] - 1 are of one problem. */
+    const float *wanted;   /* [B]: ln(time / best time of the problem) */
+    const uint32_t *group; /* [n_groups + 1] */
+    size_t n_groups;
 };
 
 struct kp_net_score {
@@ -83,6 +88,11 @@ struct kp_net_ops {
                   size_t width, float *state, float *scratch);
     void (*step)(const struct kp_net *net, const struct kp_net_step *s, float *state,
                  float *scratch, float *logp);
+    /* Networks that rank configurations which are known, instead of the four above: scores[n],
+     * the smaller the better, of configurations with these numbers and features x[n][F], all of
+     * one problem. `work`: work(net, n, false) floats. Else NULL. */
+    void (*rank)(const struct kp_net *net, size_t n, const int32_t *numbers, const float *x,
+                 float *work, float *scores);
 };
 
 struct kp_net {
@@ -98,7 +108,7 @@ struct kp_net {
 
 /* NULL: no model of that name. */
 const struct kp_net_ops *kp_net_find(const char *name);
-/* In the order in which they are shown; NULL after the last. */
+/* In the order in which they are shown, those that rank last; NULL after the last. */
 const struct kp_net_ops *kp_net_at(size_t i);
 
 /* A network with values drawn from `seed`; with seed 0 there is no slab yet (net->values is

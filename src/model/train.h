@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training one network. Layer: model.
+/* Training one network that translates. Layer: model.
  *
  * Each batch is cut into shards of a fixed number, each with a gradient of its own, added up in
  * their order: so the result is the same bits for a seed whatever the number of threads. */

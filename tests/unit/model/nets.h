@@ -4,6 +4,7 @@
 #define TEST_MODEL_NETS_H
 
 #include "model/net.h"
+#include "translators.h"
 
 enum { NET_T = 3, NET_F = 5, NET_P = 4, NET_B = 6, NET_VOCAB = 11 };
 
@@ -45,7 +46,11 @@ static inline void small_batch_fill(struct small_batch *s, uint64_t seed)
             s->targets[p * NET_B + i] = (int32_t)kp_rng_below(&rng, net_values[p]);
     for (size_t i = 0; i < NET_B; i++)
         s->weights[i] = 0.5F + (float)kp_rng_f64(&rng);
-    s->b = (struct kp_batch){NET_B, s->tokens, s->features, s->targets, s->weights};
+    s->b = (struct kp_batch){.B = NET_B,
+                             .tokens = s->tokens,
+                             .features = s->features,
+                             .targets = s->targets,
+                             .weights = s->weights};
 }
 
 #endif

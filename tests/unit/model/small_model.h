@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "model/model.h"
+#include "translators.h"
 
 #include <string.h>
 

@@ -109,9 +109,9 @@ static void round_trip(const struct small_plan *plan)
 static void test_round_trips(void **state)
 {
     (void)state;
-    for (size_t i = 0; kp_net_at(i); i++) {
+    for (size_t i = 0; translator_at(i); i++) {
         struct small_plan plan = whole;
-        plan.net = kp_net_at(i)->name;
+        plan.net = translator_at(i)->name;
         for (plan.n_nets = 1; plan.n_nets <= 3; plan.n_nets += 2)
             round_trip(&plan);
         plan.rules = NULL;
@@ -624,8 +624,8 @@ static int write_corpus(const char *folder)
 {
     char path[4096];
     kopt_error err;
-    for (size_t i = 0; kp_net_at(i); i++) {
-        struct small_plan plan = {kp_net_at(i)->name, i % 2 ? NULL : small_rules, "small.kopt",
+    for (size_t i = 0; translator_at(i); i++) {
+        struct small_plan plan = {translator_at(i)->name, i % 2 ? NULL : small_rules, "small.kopt",
                                   1 + i % 2, 5};
         struct kp_model *m = small_model(&plan);
         (void)snprintf(path, sizeof(path), "%s/%s", folder, plan.net);

@@ -90,7 +90,7 @@ static void test_gradients(void **state)
 {
     (void)state;
     const struct kp_net_ops *ops;
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++) {
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
         struct kp_net_shape s = small_shape();
         gradients(ops, &s, 0);
     }
@@ -101,7 +101,7 @@ static void test_gradients_with_dropout(void **state)
 {
     (void)state;
     const struct kp_net_ops *ops;
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++) {
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
         struct kp_net_shape s = small_shape();
         s.dropout = 0.25F;
         gradients(ops, &s, 99);
@@ -186,7 +186,7 @@ static void test_steps(void **state)
 {
     (void)state;
     const struct kp_net_ops *ops;
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++) {
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
         struct kp_net_shape s = small_shape();
         steps_agree(ops, s);
         s.cell = KP_CELL_GRU;
@@ -200,7 +200,7 @@ static void test_unknown_targets(void **state)
 {
     (void)state;
     const struct kp_net_ops *ops;
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++) {
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
         struct kp_net *net = make(ops, small_shape());
         struct small_batch s;
         struct kp_net_score score = {0};
@@ -222,7 +222,7 @@ static void test_same_bits(void **state)
 {
     (void)state;
     const struct kp_net_ops *ops;
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++) {
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
         struct kp_net *a = make(ops, small_shape());
         struct kp_net *b = make(ops, small_shape());
         struct small_batch s;

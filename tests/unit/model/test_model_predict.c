@@ -121,9 +121,9 @@ static void ask_all(const char *net, int64_t M, int64_t N, bool half)
 static void test_constrained(void **state)
 {
     (void)state;
-    for (size_t i = 0; kp_net_at(i); i++) {
-        ask_all(kp_net_at(i)->name, 96, 200, false);
-        ask_all(kp_net_at(i)->name, 40, 50, true);
+    for (size_t i = 0; translator_at(i); i++) {
+        ask_all(translator_at(i)->name, 96, 200, false);
+        ask_all(translator_at(i)->name, 40, 50, true);
     }
 }
 

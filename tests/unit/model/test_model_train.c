@@ -89,7 +89,7 @@ static void test_learns(void **state)
     struct world b;
     make_world(&a, 1);
     make_world(&b, 2);
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++) {
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
         struct kp_net *net = new_net(ops->name);
         struct kp_epoch best;
         kopt_error err;

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* The model `ranker`: how long each known configuration takes, beside the others of its
+ * problem. Layer: model.
+ *
+ *   x  = features of the problem and the configuration               [B][F]
+ *   h  = silu(x W_in' + b_in)                                        [B][H]
+ *   h += dropout(silu(norm(h) W_l' + b_l))     for each layer l      [B][H]
+ *   o  = h . w + c[configuration]                                    [B]
+ *
+ * o stands for y = ln(time / best time of the problem), but for a number that is the same for a
+ * whole problem. The loss of a problem's rows is
+ *
+ *   sum_i u_i (e_i - mean e)^2 / (S sum_i u_i) + KL(q || p),   e = o - y,
+ *   u_i = 0.1 + 0.9 exp(-y_i / 0.3),  q = softmax(-y / T),  p = softmax(-o / T):
+ *
+ * the first term wants the times right, most of all near the best; the second, a listwise loss
+ * (Cao et al., "Learning to Rank", ICML 2007), the order of the best. */
+#include "model/models.h"
+
+#include "math/vec.h"
+#include "nn/layers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { IN_W, IN_B, OUT_W, OUT_C, LAYERS }; /* layer l: four from LAYERS + 4 l */
+enum { L_NORM_G, L_NORM_B, L_W, L_B, L_COUNT };
+
+static const float temperature = 0.1F;    /* T */
+static const float spread_square = 0.05F; /* S */
+
+static float spread(size_t fan_in) /* He et al., 2015 */
+{
+    return sqrtf(2.0F / (float)fan_in);
+}
+
+static kopt_status build(struct kp_net *net, kopt_error *err)
+{
+    struct kp_net_shape *s = &net->shape;
+    char name[KP_TENSOR_NAME];
+    s->hidden = s->hidden ? s->hidden : 96;
+    s->layers = s->layers ? s->layers : 1;
+    s->dropout = s->dropout < 0 ? 0 : s->dropout;
+    size_t H = s->hidden;
+    if (s->n_features == 0 || s->n_tokens != 1)
+        return kp_err(err, KOPT_EINPUT, "a network that ranks needs features and one token");
+    kp_net_declare(net, IN_W, "in.w", H, s->n_features, KP_INIT_NORMAL, spread(s->n_features));
+    kp_net_declare(net, IN_B, "in.b", 1, H, KP_INIT_ZERO, 0);
+    kp_net_declare(net, OUT_W, "out.w", 1, H, KP_INIT_NORMAL, 0.3F * spread(H));
+    kp_net_declare(net, OUT_C, "out.c", 1, s->n_vocab, KP_INIT_ZERO, 0);
+    for (size_t l = 0; l < s->layers; l++) {
+        static const char *const parts[L_COUNT] = {"norm.g", "norm.b", "w", "b"};
+        for (size_t k = 0; k < L_COUNT; k++) {
+            (void)snprintf(name, sizeof(name), "layer%zu.%s", l, parts[k]);
+            kp_net_declare(net, LAYERS + L_COUNT * l + k, name, k == L_W ? H : 1, H,
+                           k == L_NORM_G ? KP_INIT_ONE
+                           : k == L_W    ? KP_INIT_NORMAL
+                                         : KP_INIT_ZERO,
+                           k == L_W ? spread(H) : 0);
+        }
+    }
+    return KOPT_OK;
+}
+
+struct rows {
+    float *in;   /* [B][H]: before silu */
+    float *h;    /* [L+1][B][H] */
+    float *norm; /* [L][B][H] */
+    float *keep; /* [L][B][2] */
+    float *pre;  /* [L][B][H]: before silu */
+    float *add;  /* [B][H]: scratch */
+    float *o;    /* [B] */
+    float *d;    /* [B]: gradient of o, and scratch of the loss */
+    float *dh;   /* [B][H] */
+};
+
+static void lay_out(const struct kp_net *net, size_t B, bool train, struct kp_carve *c,
+                    struct rows *r)
+{
+    size_t L = net->shape.layers;
+    size_t n = B * net->shape.hidden;
+    r->in = kp_carve_take(c, n);
+    r->h = kp_carve_take(c, (L + 1) * n);
+    r->norm = kp_carve_take(c, L * n + 1);
+    r->keep = kp_carve_take(c, L * B * 2 + 1);
+    r->pre = kp_carve_take(c, L * n + 1);
+    r->add = kp_carve_take(c, n);
+    r->o = kp_carve_take(c, B);
+    r->d = kp_carve_take(c, B);
+    r->dh = train ? kp_carve_take(c, n) : NULL;
+}
+
+static size_t work(const struct kp_net *net, size_t B, bool train)
+{
+    struct kp_carve c = {0};
+    struct rows r;
+    lay_out(net, B, train, &c, &r);
+    return c.used;
+}
+
+static struct kp_linear in_layer(const struct kp_net *net, size_t B)
+{
+    return (struct kp_linear){B, net->shape.n_features, net->shape.hidden, kp_net_w(net, IN_W),
+                              kp_net_w(net, IN_B)};
+}
+
+static struct kp_linear layer_at(const struct kp_net *net, size_t l, size_t B)
+{
+    size_t H = net->shape.hidden;
+    return (struct kp_linear){B, H, H, kp_net_w(net, LAYERS + L_COUNT * l + L_W),
+                              kp_net_w(net, LAYERS + L_COUNT * l + L_B)};
+}
+
+static void forward(const struct kp_net *net, size_t B, const int32_t *numbers, const float *x,
+                    uint64_t key, const struct rows *r)
+{
+    size_t H = net->shape.hidden;
+    size_t L = net->shape.layers;
+    size_t n = B * H;
+    const struct kp_linear in = in_layer(net, B);
+    const float *w = kp_net_w(net, OUT_W);
+    const float *c = kp_net_w(net, OUT_C);
+    kp_linear_forward(net->blas, &in, x, r->in);
+    kp_silu_forward(r->in, n, r->h);
+    kp_net_drop(net, key, 0, r->h, n);
+    for (size_t l = 0; l < L; l++) {
+        size_t at = LAYERS + L_COUNT * l;
+        const struct kp_linear lin = layer_at(net, l, B);
+        kp_layernorm_forward(B, H, r->h + l * n, kp_net_w(net, at + L_NORM_G),
+                             kp_net_w(net, at + L_NORM_B), r->norm + l * n,
+                             r->keep + l * B * 2);
+        kp_linear_forward(net->blas, &lin, r->norm + l * n, r->pre + l * n);
+        kp_silu_forward(r->pre + l * n, n, r->add);
+        kp_net_drop(net, key, l + 1, r->add, n);
+        for (size_t i = 0; i < n; i++)
+            r->h[(l + 1) * n + i] = r->h[l * n + i] + r->add[i];
+    }
+    for (size_t i = 0; i < B; i++)
+        r->o[i] = kp_vec_dot(H, r->h + L * n + i * H, w) + c[numbers[i]];
+}
+
+static void backward(const struct kp_net *net, const struct kp_batch *b, uint64_t key,
+                     const struct rows *r, float *grad)
+{
+    size_t H = net->shape.hidden;
+    size_t L = net->shape.layers;
+    size_t n = b->B * H;
+    const float *w = kp_net_w(net, OUT_W);
+    float *dw = kp_net_g(net, grad, OUT_W);
+    float *dc = kp_net_g(net, grad, OUT_C);
+    for (size_t i = 0; i < b->B; i++) {
+        dc[b->tokens[i]] += r->d[i];
+        kp_vec_axpy(H, r->d[i], r->h + L * n + i * H, dw);
+        for (size_t k = 0; k < H; k++)
+            r->dh[i * H + k] = r->d[i] * w[k];
+    }
+    for (size_t l = L; l-- > 0;) {
+        size_t at = LAYERS + L_COUNT * l;
+        const struct kp_linear lin = layer_at(net, l, b->B);
+        float *dpre = r->pre + l * n;
+        memcpy(r->add, r->dh, n * sizeof(float));
+        kp_net_drop(net, key, l + 1, r->add, n);
+        kp_silu_backward(dpre, n, r->add, dpre);
+        kp_linear_backward(net->blas, &lin, r->norm + l * n, dpre, r->add,
+                           kp_net_g(net, grad, at + L_W), kp_net_g(net, grad, at + L_B));
+        kp_layernorm_backward(
+            b->B, H, r->h + l * n, kp_net_w(net, at + L_NORM_G), r->keep + l * b->B * 2, r->add,
+            dpre, kp_net_g(net, grad, at + L_NORM_G), kp_net_g(net, grad, at + L_NORM_B));
+        for (size_t i = 0; i < n; i++)
+            r->dh[i] += dpre[i];
+    }
+    const struct kp_linear in = in_layer(net, b->B);
+    kp_net_drop(net, key, 0, r->dh, n);
+    kp_silu_backward(r->in, n, r->dh, r->dh);
+    kp_linear_backward(net->blas, &in, b->features, r->dh, NULL, kp_net_g(net, grad, IN_W),
+                       kp_net_g(net, grad, IN_B));
+}
+
+/* ln sum_i exp(-x_i / T) */
+static double log_sum(size_t n, const float *x)
+{
+    double least = (double)INFINITY;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        least = fmin(least, (double)x[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += exp((least - (double)x[i]) / (double)temperature);
+    return log(sum) - least / (double)temperature;
+}
+
+static size_t least_at(size_t n, const float *x)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < n; i++)
+        at = x[i] < x[at] ? i : at;
+    return at;
+}
+
+/* The loss of one problem's n rows; d[n]: its gradient times `weight`. */
+static double loss_of(size_t n, const float *o, const float *y, float weight, float *d)
+{
+    double sum_u = 0;
+    double sum_ue = 0;
+    double loss = 0;
+    for (size_t i = 0; i < n; i++) {
+        double u = 0.1 + 0.9 * exp((double)-y[i] / 0.3);
+        sum_u += u;
+        sum_ue += u * (double)(o[i] - y[i]);
+        d[i] = (float)u;
+    }
+    double log_o = log_sum(n, o);
+    double log_y = log_sum(n, y);
+    for (size_t i = 0; i < n; i++) {
+        double e = (double)(o[i] - y[i]) - sum_ue / sum_u;
+        double u = (double)d[i] / (sum_u * (double)spread_square);
+        double lp = (double)-o[i] / (double)temperature - log_o;
+        double lq = (double)-y[i] / (double)temperature - log_y;
+        double q = exp(lq);
+        loss += u * e * e + q * (lq - lp);
+        d[i] = weight * (float)(2 * u * e + (q - exp(lp)) / (double)temperature);
+    }
+    return (double)weight * loss;
+}
+
+static void run(const struct kp_net *net, const struct kp_batch *b, float smoothing,
+                uint64_t key, float *grad, float *memory, struct kp_net_score *score)
+{
+    struct kp_carve c = {.base = memory};
+    struct rows r;
+    (void)smoothing;
+    lay_out(net, b->B, grad != NULL, &c, &r);
+    forward(net, b->B, b->tokens, b->features, grad ? key : 0, &r);
+    for (size_t g = 0; g < b->n_groups; g++) {
+        size_t from = b->group[g];
+        size_t n = b->group[g + 1] - from;
+        score->loss += loss_of(n, r.o + from, b->wanted + from, b->weights ? b->weights[g] : 1,
+                               r.d + from);
+        score->n_right += least_at(n, r.o + from) == least_at(n, b->wanted + from);
+        score->n_target++;
+    }
+    if (grad)
+        backward(net, b, key, &r, grad);
+}
+
+static void rank(const struct kp_net *net, size_t n, const int32_t *numbers, const float *x,
+                 float *memory, float *scores)
+{
+    struct kp_carve c = {.base = memory};
+    struct rows r;
+    lay_out(net, n, false, &c, &r);
+    forward(net, n, numbers, x, 0, &r);
+    memcpy(scores, r.o, n * sizeof(float));
+}
+
+const struct kp_net_ops kp_net_ranker = {
+    .name = "ranker",
+    .about = "the time of each configuration that was measured, beside the others",
+    .build = build,
+    .work = work,
+    .run = run,
+    .rank = rank};
