@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "model/model.h"
+#include "model/ranking.h"
 #include "translators.h"
 
 #include <string.h>
@@ -97,6 +98,39 @@ static inline void small_target(struct kp_model *m, const struct kp_target *from
     }
 }
 
+/* For networks that rank: the configurations number 0, 3, 6, .. of all, and two sites. */
+static inline void small_ranking(struct kp_model *m)
+{
+    kopt_error err;
+    struct kp_ranking *r = kp_ranking_new();
+    size_t all = 1;
+    struct kp_rng rng;
+    KP_CHECK(r && kp_ranking_declare(r, m->encoder, m->n_raw, m->targets, m->n_targets,
+                                     m->rules, &err) == KOPT_OK);
+    for (size_t t = 0; t < m->n_targets; t++)
+        all *= m->targets[t].n_values;
+    r->configs = kp_arena_alloc(&r->arena, (all / 3 + 1) * m->n_targets, sizeof(*r->configs));
+    KP_CHECK(r->configs);
+    for (size_t i = 0; i < all; i += 3) {
+        size_t rest = i;
+        for (size_t t = 0; t < m->n_targets; t++) {
+            r->configs[r->n_configs * m->n_targets + t] =
+                (uint32_t)(rest % m->targets[t].n_values);
+            rest /= m->targets[t].n_values;
+        }
+        r->n_configs++;
+    }
+    r->units = 12;
+    r->length = 0.8;
+    KP_CHECK(kp_ranking_place(r, 2, &err) == KOPT_OK);
+    r->values = kp_slab_new(r->params.n_floats);
+    KP_CHECK(r->values);
+    kp_rng_init(&rng, 4);
+    for (size_t i = 0; i < r->params.n_floats; i++)
+        r->values[i] = (float)kp_rng_normal(&rng);
+    m->ranking = r;
+}
+
 static inline void small_nets(struct kp_model *m, const struct small_plan *plan)
 {
     kopt_error err;
@@ -107,6 +141,12 @@ static inline void small_nets(struct kp_model *m, const struct small_plan *plan)
                                  .embed = 3,
                                  .hidden = 8,
                                  .layers = 1};
+    if (kp_net_find(plan->net)->rank) {
+        small_ranking(m);
+        shape.n_tokens = 1;
+        shape.n_vocab = m->ranking->n_configs;
+        shape.n_features += m->ranking->n_pairs;
+    }
     for (size_t p = 0; p < m->n_targets; p++)
         shape.n_values[p] = m->targets[p].n_values;
     for (size_t k = 0; k < plan->n_nets; k++) {
