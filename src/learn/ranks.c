@@ -14,7 +14,8 @@ enum {
     PARTS_MOST = 10,      /* kp_split_part() */
     PROBLEMS_LEAST = 10,  /* fewer say nothing */
     FLOATS_MAX = 1 << 29, /* of all features */
-    SALT = 2              /* parts are not those of tests */
+    TIMES_MANY = 8,
+    SALT = 2 /* parts are not those of tests */
 };
 static const float worst = 2; /* of ln(time / best) */
 
@@ -284,6 +285,20 @@ static kopt_status make_features(struct kp_ranks *r, struct measuring *w, size_t
         return st;
     r->x = kp_calloc(n_rows * r->n_inputs + 1, sizeof(*r->x));
     return r->x ? for_rows(r, w, fill_row) : kp_err_nomem(w->err);
+}
+
+bool kp_ranks_suit(const struct kp_dataset *d)
+{
+    size_t suits = 0;
+    size_t problems = 0;
+    for (size_t from = 0, to; from < d->n_rows; from = to) {
+        size_t timed = 0;
+        for (to = from; to < d->n_rows && d->of[to] == d->of[from]; to++)
+            timed += isfinite(d->times_ns[to]);
+        suits += timed >= TIMES_MANY;
+        problems++;
+    }
+    return suits * 2 > problems && suits >= 2 * PROBLEMS_LEAST;
 }
 
 /* --- life -----------------------------------------------------------------------------------

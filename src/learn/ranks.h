@@ -28,6 +28,9 @@ struct kp_ranks {
     float *x;        /* [rows][F] */
 };
 
+/* Do most problems have so many configurations with times that ranking them is what to do? */
+bool kp_ranks_suit(const struct kp_dataset *d);
+
 /* Of problems with times of two configurations at least; `nets` will be trained. `lesson`
  * outlives it. Owner: kp_ranks_free(). Errors: KOPT_EINPUT (too few problems with times, too
  * many configurations or rows), those of binding rules, KOPT_ENOMEM. */
