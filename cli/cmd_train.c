@@ -40,6 +40,7 @@ struct train_options {
     double extra_weight;
     int64_t repeat;
     int64_t threads;
+    bool learn_valid;
     bool resume;
     bool json;
 };
@@ -102,6 +103,7 @@ static kopt_train_options fill(const struct train_options *o, const struct cli_a
     to.layers = (unsigned)o->layers;
     to.cell = o->cell;
     to.score = o->score;
+    to.learn_valid = o->learn_valid;
     to.resume = o->resume;
     to.start = on_start;
     to.epoch = on_epoch;
@@ -398,6 +400,11 @@ static const struct cli_opt opts[] = {
      .offset = AT(threads),
      .help =
          "to work with; the model is the same with any number (default: one for each core)"},
+    {.name = "learn-validation",
+     .kind = CLI_FLAG,
+     .offset = AT(learn_valid),
+     .help = "learn from the problems for validation, too: in the end, when the number of "
+             "epochs is known"},
     {.name = "resume",
      .kind = CLI_FLAG,
      .offset = AT(resume),

@@ -168,6 +168,8 @@ typedef struct kopt_train_options {
                             0 = 0.1, below 0 = the best alone */
     unsigned repeat; /* how often a problem is drawn in an epoch, with one of its configurations
                         each time; 0 = 8 where they have times, else 1 */
+    int learn_valid; /* 1: the problems for validation are learned from, too: for a number of
+                        epochs that is known; no epoch is chosen by what was not learned */
     int resume;      /* 1: go on from `out`.partial where there is one of the same training */
     void *user;
     void (*start)(void *user, const kopt_train_start *s);

@@ -231,11 +231,12 @@ static struct kp_json *info_data(const struct training *t)
     return NULL;
 }
 
-static struct kp_json *info_split(const kopt_data_options *o)
+static struct kp_json *info_split(const kopt_data_options *o, bool learn_valid)
 {
     struct kp_json *j = kp_json_new_object();
     bool ok = j && kp_json_set_i64(j, "salt", SALT) && kp_json_set_i64(j, "fold", o->fold) &&
-              kp_json_set(j, "group", texts(o->group, o->n_group));
+              kp_json_set(j, "group", texts(o->group, o->n_group)) &&
+              (!learn_valid || kp_json_set_bool(j, "learn_valid", true));
     if (ok)
         return j;
     kp_json_free(j);
@@ -307,7 +308,7 @@ static kopt_status make_info(struct training *t, const struct kp_net_shape *shap
          kp_json_set_str(t->info, "limits", o->limits) &&
          (!t->data.pooled || (kp_json_set(t->info, "pooled", kp_json_dup(t->data.pooled)) &&
                               kp_json_set(t->info, "helping", info_helping(t)))) &&
-         kp_json_set(t->info, "split", info_split(o)) &&
+         kp_json_set(t->info, "split", info_split(o, t->o->learn_valid != 0)) &&
          kp_json_set(t->info, "plan", info_plan(t));
     if (!ok) {
         kp_json_free(versions);
@@ -371,7 +372,8 @@ static kopt_status make_lesson(struct training *t)
     const struct kp_lesson_options lo = {.split = {.salt = SALT,
                                                    .fold = o->fold,
                                                    .group = o->n_group ? o->group : NULL,
-                                                   .n_group = o->n_group},
+                                                   .n_group = o->n_group,
+                                                   .learn_valid = t->o->learn_valid != 0},
                                          .near_best = t->near_best,
                                          .repeat = t->o->repeat,
                                          .extra_weight = t->o->extra_weight,

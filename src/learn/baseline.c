@@ -103,7 +103,7 @@ static kopt_status encode_all(struct kp_baseline *b, const struct kp_encoder *e)
     if (!tokens)
         return KOPT_ENOMEM;
     for (size_t p = 0; p < d->n_problems; p++)
-        kp_encode(e, d->problems + p * d->n_fields, tokens, b->features + p * b->n_features);
+        kp_encode_problem(e, d, p, tokens, b->features + p * b->n_features);
     kp_free(tokens);
     return KOPT_OK;
 }

@@ -305,7 +305,7 @@ static kopt_status judge_forced(const struct judging *j, size_t problem, struct 
         known = known && truth[t] != UINT32_MAX;
     }
     if (ok && known) {
-        kp_encode(m->encoder, d->problems + problem * d->n_fields, tokens, features);
+        kp_encode_problem(m->encoder, d, problem, tokens, features);
         force(m, &f, tokens, features, truth, v);
     }
     forcing_free(&f);

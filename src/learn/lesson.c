@@ -135,6 +135,13 @@ static bool times_known(const struct kp_dataset *d)
     return false;
 }
 
+static bool is_for(const struct kp_lesson *l, const struct kp_lesson_options *o, size_t problem,
+                   enum kp_role role)
+{
+    return l->roles[problem] == role || (role == KP_ROLE_TRAIN && o->split.learn_valid &&
+                                         l->roles[problem] == KP_ROLE_VALID);
+}
+
 static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
                                  const uint32_t *configs, const struct kp_lesson_options *o,
                                  kopt_error *err)
@@ -143,7 +150,8 @@ static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
     struct kp_examples *e = &l->examples[role];
     size_t T = kp_encoder_n_tokens(l->encoder);
     size_t repeat = role != KP_ROLE_TRAIN ? 1 : o->repeat ? o->repeat : times_known(d) ? 8 : 1;
-    size_t n = l->count[role] * repeat;
+    bool both = role == KP_ROLE_TRAIN && o->split.learn_valid;
+    size_t n = (l->count[role] + (both ? l->count[KP_ROLE_VALID] : 0)) * repeat;
     if (role == KP_ROLE_TRAIN)
         l->repeat = repeat;
     struct filling f = {.d = d, .configs = configs, .e = e};
@@ -171,7 +179,7 @@ static kopt_status make_examples(struct kp_lesson *l, enum kp_role role,
         while (to < d->n_rows && d->of[to] == problem)
             to++;
         bool any = true;
-        for (size_t k = 0; k < repeat && any && l->roles[problem] == role; k++)
+        for (size_t k = 0; k < repeat && any && is_for(l, o, problem, role); k++)
             any = fill_problem(&f, l->encoder, problem, from, to, o);
         l->n_without += !any;
         from = to;
@@ -210,7 +218,7 @@ static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
         return st;
     for (size_t p = 0; p < d->n_problems; p++) {
         l->count[l->roles[p]]++;
-        train[p] = l->roles[p] == KP_ROLE_TRAIN;
+        train[p] = is_for(l, o, p, KP_ROLE_TRAIN);
         l->n_extra += train[p] && is_extra(d, p);
     }
     for (size_t t = 0; t < d->n_targets; t++)

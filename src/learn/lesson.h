@@ -10,7 +10,7 @@
 #include "space/kernel.h"
 
 struct kp_lesson_options {
-    struct kp_split split;
+    struct kp_split split; /* learn_valid: the problems for validation are learned from, too */
     /* Of a problem whose configurations have times: those within best * (1 + near) are worth
      * learning, each by exp(-(time / best - 1) / (near / 3)). 0: the best alone. Without times
      * all rows are alike. */

@@ -106,9 +106,11 @@ struct kp_split {
      * commas, are the key: "min(C,K)", "max(C,K)" keeps channel pairs together. */
     const char *const *group;
     size_t n_group;
+    bool learn_valid; /* what has a twin in validation may help */
 };
 /* roles[n_problems], enum kp_role each. A problem that only helps training is left aside
- * (KP_ROLE_NONE) unless it and its twin are for training. Errors: KOPT_EINPUT (an expression
+ * (KP_ROLE_NONE) unless it and its twin are for training, or with learn_valid for no test.
+ * Errors: KOPT_EINPUT (an expression
  * that cannot be parsed or evaluated), KOPT_ENOMEM. */
 kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsigned char *roles,
                      kopt_error *err);

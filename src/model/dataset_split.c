@@ -96,14 +96,15 @@ static kopt_status group_key(struct groups *g, size_t problem, struct kp_buf *ke
 }
 
 /* Of the problems that only help training those that may not. */
-static void leave_out(const struct kp_dataset *d, unsigned char *roles)
+static void leave_out(const struct kp_dataset *d, bool learn_valid, unsigned char *roles)
 {
+    const unsigned char last = learn_valid ? KP_ROLE_VALID : KP_ROLE_TRAIN;
     for (size_t p = 0; p < d->n_problems; p++) {
         uint32_t twin = d->twins[p];
         if (twin == p)
             continue;
-        if (roles[p] != KP_ROLE_TRAIN || (twin != UINT32_MAX && roles[twin] != KP_ROLE_TRAIN))
-            roles[p] = KP_ROLE_NONE;
+        bool may = roles[p] <= last && (twin == UINT32_MAX || roles[twin] <= last);
+        roles[p] = may ? KP_ROLE_TRAIN : KP_ROLE_NONE;
     }
 }
 
@@ -125,7 +126,7 @@ kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsig
             roles[p] = role_of(s, s->group ? kp_buf_text(&key) : d->keys[p]);
     }
     if (st == KOPT_OK && d->twins)
-        leave_out(d, roles);
+        leave_out(d, s->learn_valid, roles);
     kp_buf_deinit(&key);
     kp_scope_deinit(&g.scope);
     kp_arena_deinit(&g.arena);

@@ -149,6 +149,24 @@ void kp_encode(const struct kp_encoder *e, const double *problem, int32_t *token
     }
 }
 
+void kp_encode_problem(const struct kp_encoder *e, const struct kp_dataset *d, size_t p,
+                       int32_t *tokens, float *features)
+{
+    double problem[KP_FIELDS_MAX];
+    memcpy(problem, d->problems + p * d->n_fields, d->n_fields * sizeof(*problem));
+    for (size_t i = 0; i < d->n_fields; i++) {
+        const struct kp_field *own = &e->fields[i];
+        size_t w = 0;
+        if (!own->is_word || !d->fields[i].is_word)
+            continue;
+        while (w < own->n_words &&
+               strcmp(own->words[w], d->fields[i].words[(size_t)problem[i]]) != 0)
+            w++;
+        problem[i] = (double)w;
+    }
+    kp_encode(e, problem, tokens, features);
+}
+
 /* ---- learning from the training problems ---- */
 
 /* The different numbers of a field, ascending, and how often each stands there. */

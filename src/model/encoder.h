@@ -30,6 +30,9 @@ const struct kp_field *kp_encoder_field(const struct kp_encoder *e, size_t i);
  * training problems). Any finite number is welcome; a word index out of range is unknown. */
 void kp_encode(const struct kp_encoder *e, const double *problem, int32_t *tokens,
                float *features);
+/* The same for problem `p` of a data set with these fields, whose words may be others. */
+void kp_encode_problem(const struct kp_encoder *e, const struct kp_dataset *d, size_t p,
+                       int32_t *tokens, float *features);
 /* The token that stands for "unknown" in place of token number i. */
 int32_t kp_encoder_unknown(const struct kp_encoder *e, size_t i);
 

@@ -156,7 +156,9 @@ static double group_of(const struct kp_dataset *d, size_t p, size_t group)
     return group == 1 ? fmin(m, n) * 1e4 + fmax(m, n) : group == 2 ? fmin(m, n) : -1;
 }
 
-static void assert_no_leak(const struct kp_dataset *d, const unsigned char *roles, size_t group)
+/* `last`: the last role that is learned from. */
+static void assert_no_leak(const struct kp_dataset *d, const unsigned char *roles, size_t group,
+                           unsigned char last)
 {
     size_t helping = 0;
     size_t left_out = 0;
@@ -166,8 +168,8 @@ static void assert_no_leak(const struct kp_dataset *d, const unsigned char *role
         left_out += !own && roles[p] == KP_ROLE_NONE;
         assert_true(own ? roles[p] != KP_ROLE_NONE
                         : roles[p] == KP_ROLE_TRAIN || roles[p] == KP_ROLE_NONE);
-        for (size_t q = 0; roles[p] == KP_ROLE_TRAIN && q < d->n_problems; q++) {
-            if (roles[q] != KP_ROLE_TEST && roles[q] != KP_ROLE_VALID)
+        for (size_t q = 0; roles[p] <= last && q < d->n_problems; q++) {
+            if (roles[q] <= last || roles[q] > KP_ROLE_TEST)
                 continue;
             assert_false(same_sizes(d, p, d, q));
             if (group == 1 || group == 2)
@@ -175,7 +177,7 @@ static void assert_no_leak(const struct kp_dataset *d, const unsigned char *role
         }
     }
     assert_true(helping > 0);
-    assert_true(left_out > 0);
+    assert_true(left_out > 0 || last == KP_ROLE_VALID);
 }
 
 static void nothing_of_tests_is_in_training(void **state)
@@ -198,7 +200,11 @@ static void nothing_of_tests_is_in_training(void **state)
             for (size_t p = 0; p < d->n_problems; p++)
                 if (d->twins[p] == p)
                     assert_int_equal(roles[p], before[find(plain, d, p)]);
-            assert_no_leak(d, roles, g);
+            assert_no_leak(d, roles, g, KP_ROLE_TRAIN);
+            struct kp_split more_split = s;
+            more_split.learn_valid = true;
+            assert_int_equal(kp_split(d, &more_split, roles, &err), KOPT_OK);
+            assert_no_leak(d, roles, g, KP_ROLE_VALID);
         }
     kp_free(roles);
     kp_free(before);
@@ -232,6 +238,16 @@ static void lessons_weigh_what_helps(void **state)
     for (size_t p = 0; p < d->n_problems; p++)
         for (size_t q = 0; l->roles[p] == KP_ROLE_VALID && q < d->n_problems; q++)
             assert_false(l->roles[q] == KP_ROLE_TRAIN && same_sizes(d, p, d, q));
+    size_t without = train->n;
+    size_t helped = l->n_extra;
+    kp_lesson_free(l);
+    /* With the problems for validation there are more of both. */
+    const struct kp_lesson_options all = {.split = {.salt = 1, .learn_valid = true}};
+    assert_int_equal(kp_lesson_new(d, &all, &l, &err), KOPT_OK);
+    assert_true(l->n_extra > helped);
+    assert_int_equal(l->examples[KP_ROLE_TRAIN].n,
+                     without + l->count[KP_ROLE_VALID] + l->n_extra - helped);
+    assert_int_equal(l->examples[KP_ROLE_VALID].n, l->count[KP_ROLE_VALID]);
     kp_lesson_free(l);
     kp_dataset_free(d);
 }

@@ -43,6 +43,39 @@ static struct kp_encoder *learn(const struct kp_dataset *d, const unsigned char 
     return e;
 }
 
+/* Another data set may have other words, or the same ones elsewhere in its list. */
+static void words_are_told_by_their_texts(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"W", "X"};
+    struct kp_dataset *d = some();
+    struct kp_encoder *e = learn(d, NULL);
+    size_t F = kp_encoder_n_features(e);
+    float *x = kp_calloc(2 * F, sizeof(float));
+    struct kp_field fields[N_FIELDS];
+    double problem[N_FIELDS];
+    int32_t want[N_FIELDS];
+    int32_t got[N_FIELDS];
+    memcpy(fields, d->fields, sizeof(fields));
+    memcpy(problem, d->problems, sizeof(problem));
+    fields[2].words = words;
+    fields[2].n_words = 2;
+    struct kp_dataset other = *d;
+    other.fields = fields;
+    other.problems = problem;
+    for (size_t w = 0; w < 2; w++) {
+        problem[2] = w ? 3 : 2; /* B, F, W: none is the third */
+        kp_encode(e, problem, want, x);
+        problem[2] = (double)w;
+        kp_encode_problem(e, &other, 0, got, x + F);
+        assert_memory_equal(got, want, kp_encoder_n_tokens(e) * sizeof(*got));
+        assert_memory_equal(x, x + F, F * sizeof(*x));
+    }
+    kp_free(x);
+    kp_encoder_free(e);
+    kp_dataset_free(d);
+}
+
 static void tokens_are_disjoint_and_unknown_numbers_share_one(void **state)
 {
     (void)state;
@@ -347,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_disjoint_and_unknown_numbers_share_one),
+        cmocka_unit_test(words_are_told_by_their_texts),
         cmocka_unit_test(features_have_mean_0_and_variance_1),
         cmocka_unit_test(features_say_what_they_should),
         cmocka_unit_test(unseen_numbers_are_near_those_they_resemble),
