@@ -3,7 +3,7 @@
 """Which of MIOpen's algorithms is fastest for a convolution never seen: classical learning on a find database, whose
 rows hold the times of all algorithms that can do it, each with its best parameters.
 
-    bench/algorithms.py FIND.txt [--split random|layer] [--fold F] [--methods majority,forest,..] [-o OUT.json]
+    bench/algorithms.py FIND.txt [--split random|layer] [--fold F] [--methods majority,forest,..] [-o OUT.json] [-- ..]
 
 A row is `key=algorithm:solver,ms,..;algorithm:..`. Rows with two algorithms or more count. The split is kopt's: FNV-1a
 of "s1|" and the key (layer: the key without batch size, type and direction, and with the smaller channel count first);
@@ -15,21 +15,30 @@ mean, the 5th percentile, and of all times added up.
     majority   the algorithm that is best most often among those of the row, by direction
     forest     a random forest, 100 trees, over log2 features
     xgb        boosted trees (XGBoost), classes
-    xgb_times  boosted trees for each algorithm's log time, the least is chosen"""
+    xgb_times  boosted trees for each algorithm's log time, the least is chosen
+    kopt       `kopt train`, whose model is asked for all algorithms in order (random split only); arguments behind --
+               go to it"""
 from learning import TEST, TRAIN, enter_venv, part_of, role_of
 
 enter_venv()
 import argparse  # noqa: E402
 import collections  # noqa: E402
+import ctypes  # noqa: E402
 import json  # noqa: E402
 import pathlib  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
 import time  # noqa: E402
 
 import numpy as np  # noqa: E402
 import xgboost  # noqa: E402
 from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 
-from common import ROOT  # noqa: E402
+from common import ROOT, find_kopt  # noqa: E402
+
+FIELDS = ["in_channels", "in_h", "in_w", "fil_h", "fil_w", "out_channels", "out_h", "out_w", "batchsize", "pad_h", "pad_w",
+          "conv_stride_h", "conv_stride_w", "dilation_h", "dilation_w", "bias"]
 
 
 def numbers_of(key):
@@ -40,6 +49,7 @@ def numbers_of(key):
 
 class Find:
     def __init__(self, path, split):
+        self.path = path
         problems, times, self.keys = [], [], []
         for line in open(path, encoding="utf-8"):
             key, _, found = line.strip().partition("=")
@@ -58,6 +68,7 @@ class Find:
         for i, row in enumerate(times):
             for name, ms in row.items():
                 self.ms[i, self.algorithms.index(name.split("Algo")[1])] = ms
+        self.problems = problems
         self.best = np.nanargmin(self.ms, axis=1)
         self.direction = np.array([w[1] for _, w in problems])
         words = [sorted({w[k] for _, w in problems}) for k in range(2)]
@@ -112,7 +123,48 @@ def xgb_times(f, train, test):
     return out
 
 
-METHODS = {m.__name__: m for m in (majority, forest, xgb, xgb_times)}
+class Prediction(ctypes.Structure):
+    _fields_ = [("text", ctypes.c_char_p), ("config", ctypes.c_char_p), ("probability", ctypes.c_double)]
+
+
+def asked(library, model, problems, algorithms):
+    """The model's probabilities of algorithms, [problem][algorithm]."""
+    lib = ctypes.CDLL(library)
+    err, options = ctypes.create_string_buffer(1 << 16), ctypes.create_string_buffer(1 << 10)
+    handle, found, n = ctypes.c_void_p(), ctypes.POINTER(Prediction)(), ctypes.c_size_t()
+    if lib.kopt_model_open(model.encode(), ctypes.byref(handle), err) != 0:
+        sys.exit(f"{model} cannot be opened")
+    lib.kopt_predict_options_init(options)
+    ctypes.cast(options, ctypes.POINTER(ctypes.c_size_t))[1] = 50  # top
+    out = np.full((len(problems), len(algorithms)), -1.0)
+    for i, (numbers, words) in enumerate(problems):
+        texts = [f"{name}={n}" for name, n in zip(FIELDS, numbers)]
+        texts += ["layout=NCHW", f"data_type={words[0]}", f"direction={words[1]}", "spatial_dim=2", "in_d=1", "fil_d=1", "pad_d=0",
+                  "conv_stride_d=0", "dilation_d=0", "group_count=1"]
+        given = (ctypes.c_char_p * len(texts))(*[t.encode() for t in texts])
+        if lib.kopt_predict(handle, given, ctypes.c_size_t(len(texts)), options, ctypes.byref(found), ctypes.byref(n), err) != 0:
+            sys.exit(f"no answer for {texts}")
+        for k in range(n.value):
+            name = json.loads(found[k].config)["algorithm"].split("Algo")[1]
+            if name in algorithms:
+                out[i][algorithms.index(name)] = max(out[i][algorithms.index(name)], found[k].probability)
+        lib.kopt_text_free(found)
+    lib.kopt_model_close(handle)
+    return out
+
+
+def kopt(f, train, test):
+    del train  # the split is kopt's own
+    program = f.kopt or find_kopt()
+    library = str(pathlib.Path(program).resolve().parent.parent / "lib/libkopt.so")
+    with tempfile.TemporaryDirectory() as tmp:
+        model = f"{tmp}/model"
+        subprocess.run([program, "train", f.path, "--model", "factored", "-o", model, "--fold", str(f.fold), "-q", *f.rest], check=True,
+                       stdout=subprocess.DEVNULL)
+        return asked(library, model, [f.problems[i] for i in test], f.algorithms)
+
+
+METHODS = {m.__name__: m for m in (majority, forest, xgb, xgb_times, kopt)}
 
 
 def summary(share, right, best, chosen):
@@ -143,9 +195,13 @@ def main():
     p.add_argument("--split", choices=("random", "layer"), default="random")
     p.add_argument("--fold", type=int, default=0)
     p.add_argument("--methods", default=",".join(METHODS))
+    p.add_argument("--kopt", default=None)
     p.add_argument("-o", "--out", default="")
-    a = p.parse_args()
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    a = p.parse_args(words[:at])
     f = Find(a.data, a.split)
+    f.fold, f.kopt, f.rest = a.fold, a.kopt, words[at + 1:]
     roles = np.array([role_of(part, a.fold) for part in f.parts])
     train, test = np.flatnonzero(roles == TRAIN), np.flatnonzero(roles == TEST)
     result = {"data": pathlib.Path(a.data).name, "split": a.split, "fold": a.fold, "problems": len(f.keys), "train": len(train),

@@ -4,12 +4,10 @@
 
     bench/predict.py miopen DATA.db [--solver ConvAsm1x1U] [--dtype FP32] [--models factored,hybrid2] [--split ck]
                             [--pool OTHER.db] [--also FP16]
-    bench/predict.py find gfx906.HIP.fdb.txt [--models factored]
     bench/predict.py surfaces [--kernels gemm,softmax] [--models factored]
 
 `miopen`: MIOpen's performance database (SQLite, unpacked), by the rules in kernels/miopen. --split ck keeps problems with
-the same pair of channels together; rows of --pool's databases and of --also's data types help in training. `find`: the
-choice of an algorithm, from MIOpen's find database. `surfaces`: the times in data/h200. --folds 10 trains ten times, each time with
+the same pair of channels together; rows of --pool's databases and of --also's data types help in training. `surfaces`: the times in data/h200. --folds 10 trains ten times, each time with
 another tenth for tests, and gives means weighted by problems. Arguments behind -- go to `kopt train`. Prints a table
 and writes bench/results/predict_*.json with -o."""
 import argparse
@@ -86,7 +84,7 @@ def compare(a, title, data, what, results):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["miopen", "find", "surfaces"])
+    p.add_argument("what", choices=["miopen", "surfaces"])
     p.add_argument("data", nargs="?")
     p.add_argument("--solver", default="ConvAsm1x1U,ConvAsmBwdWrW1x1,ConvOclDirectFwd,ConvAsmBwdWrW3x3")
     p.add_argument("--dtype", default="FP32")
@@ -113,10 +111,6 @@ def main():
             also = [x for t in a.also for x in ("--also", f"data_type={t}")]
             compare(a, f"{solver} {a.dtype} {a.split}", a.data,
                     ["--kernel", solver, "--where", f"data_type={a.dtype}", *also, *group], results)
-    elif a.what == "find":
-        if not a.data:
-            p.error("which database?")
-        compare(a, "choice of algorithm", a.data, [], results)
     else:
         for kernel in a.kernels.split(","):
             compare(a, kernel, str(ROOT / f"data/h200/{kernel}.csv.gz"),
