@@ -11,6 +11,7 @@ extern const struct cli_command cli_cmd_tune;
 extern const struct cli_command cli_cmd_train;
 extern const struct cli_command cli_cmd_eval;
 extern const struct cli_command cli_cmd_predict;
+extern const struct cli_command cli_cmd_export;
 extern const struct cli_command cli_cmd_store;
 extern const struct cli_command cli_cmd_completion;
 extern const struct cli_command cli_cmd_help;

@@ -80,6 +80,50 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_selector_add_model(kopt_selector *s,
                                                            const kopt_predict_options *o,
                                                            kopt_error *err);
 
+/* --- export ---------------------------------------------------------------------------------
+ */
+
+/* The networks as ONNX; docs/predict.md says what goes in and comes out. As with every file
+ * here, `path` has the old content until the new one is whole. Errors: KOPT_EINPUT (a network
+ * of another kind), KOPT_ERANGE, KOPT_EIO, KOPT_EFULL, KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_model_export_onnx(const kopt_model *m, const char *path,
+                                                          kopt_error *err);
+
+typedef struct kopt_export_options {
+    size_t struct_bytes;      /* set by kopt_export_options_init() */
+    const char *solver;       /* NULL: the model's kernel */
+    const char *const *where; /* "data_type=FP32": rows with that text in that column; NULL: as
+                                 in training */
+    size_t n_where;
+    const char *const *given; /* "NAME=VALUE" of the model's fields, for all problems */
+    size_t n_given;
+    size_t width;       /* of the beam; 0 = 100, as models are judged */
+    const char *limits; /* as for kopt_predict(), as is the next one */
+    const char *device;
+} kopt_export_options;
+KOPT_API void kopt_export_options_init(kopt_export_options *o);
+
+typedef struct kopt_export_count {
+    size_t read;     /* rows of the file */
+    size_t left_out; /* by `where` */
+    size_t repeated; /* problems that came before */
+    size_t skipped; /* for which nothing can be written: no configuration satisfies the rules, a
+                       size is missing or no size, or the format has no place for it */
+    size_t written; /* problems */
+    int64_t skipped_line;  /* of the first that was skipped .. */
+    char skipped_why[256]; /* .. and why; "" = none */
+} kopt_export_count;
+
+/* The first prediction for each problem of a file (MIOpen's databases; CSV with the names of
+ * their columns in the header), as a text performance database that MIOpen takes for a user's.
+ * `o` may be NULL. Errors: those of the file (KOPT_EIO, KOPT_EINPUT, KOPT_EBUSY), KOPT_EINPUT
+ * (the model is about other things than convolutions; nothing can be written), KOPT_EUSAGE
+ * (options, a limit that a rule uses is missing), KOPT_EENV (the device), KOPT_ERANGE,
+ * KOPT_EFULL, KOPT_ENOMEM. */
+KOPT_API KOPT_MUST_USE kopt_status kopt_model_export_miopen(
+    const kopt_model *m, const char *problems, const char *path, const kopt_export_options *o,
+    kopt_export_count *count, kopt_error *err);
+
 /* --- data -----------------------------------------------------------------------------------
  */
 

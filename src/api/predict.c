@@ -3,7 +3,6 @@
 #include "api/kopt_model.h"
 #include "api/limits.h"
 #include "base/alloc.h"
-#include "base/num.h"
 
 #include <math.h>
 
@@ -91,16 +90,6 @@ struct asked {
     char room[NAMES_BYTES];
 };
 
-static struct kp_value value_of(const char *text)
-{
-    struct kp_str s = kp_str_from(text);
-    int64_t i;
-    double f;
-    if (kp_str_to_i64(s, &i))
-        return kp_int(i);
-    return kp_f64_from_text(s, &f) ? kp_float(f) : kp_string(s);
-}
-
 static void asked_deinit(struct asked *a)
 {
     if (a->names != a->room)
@@ -130,7 +119,7 @@ static kopt_status read_problem(const char *const *problem, size_t n, struct ask
             return kp_err(err, KOPT_EUSAGE, "'%s' is not NAME=VALUE", problem[i]);
         memcpy(at, problem[i], len);
         at[len] = 0;
-        a->given[i] = (struct kp_given){at, value_of(problem[i] + len + 1)};
+        a->given[i] = (struct kp_given){at, kp_given_value(problem[i] + len + 1)};
         at += len + 1;
     }
     return KOPT_OK;

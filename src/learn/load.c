@@ -83,6 +83,31 @@ static kopt_status compressed(const char *path, const char *by, kopt_error *err)
     return st;
 }
 
+static kopt_status refuse_compressed(const char *path, const struct head *h, kopt_error *err)
+{
+    if (begins(h, "BZh", 3))
+        return compressed(path, "bzip2", err);
+    if (begins(h,
+               "\xfd"
+               "7zXZ",
+               5))
+        return compressed(path, "xz", err);
+    if (begins(h, "\x28\xb5\x2f\xfd", 4))
+        return compressed(path, "zstd", err);
+    return KOPT_OK;
+}
+
+kopt_status kp_load_is_miopen(const char *path, bool *is, kopt_error *err)
+{
+    struct head h = {.n = 0};
+    *is = false;
+    kopt_status st = kp_file_walk(path, take_head, &h, err);
+    if (st != KOPT_OK && st != KOPT_ERANGE)
+        return st;
+    *is = begins(&h, "SQLite format 3", 16) || is_miopen_text(&h);
+    return *is ? KOPT_OK : refuse_compressed(path, &h, err);
+}
+
 /* No store. */
 static kopt_status load_other(struct kp_intake *in, kopt_error *no_store)
 {
@@ -101,15 +126,9 @@ static kopt_status load_other(struct kp_intake *in, kopt_error *no_store)
         in->report->source = KP_SOURCE_MIOPEN;
         return kp_load_miopen(in);
     }
-    if (begins(&h, "BZh", 3))
-        return compressed(in->path, "bzip2", in->err);
-    if (begins(&h,
-               "\xfd"
-               "7zXZ",
-               5))
-        return compressed(in->path, "xz", in->err);
-    if (begins(&h, "\x28\xb5\x2f\xfd", 4))
-        return compressed(in->path, "zstd", in->err);
+    st = refuse_compressed(in->path, &h, in->err);
+    if (st != KOPT_OK)
+        return st;
     if (is_json(&h))
         return kp_load_t4(in);
     if (!begins(&h, "\x1f\x8b", 2) && memchr(h.bytes, 0, h.n)) {

@@ -145,6 +145,10 @@ bool kp_names_add(struct kp_names *names, struct kp_arena *arena, const char *na
 
 #define KP_LOAD_KINDS "kopt's store, MIOpen's databases, T4 and CSV are read"
 
+/* Is the file, by its first bytes, one of SQLite or of MIOpen's text databases? Errors:
+ * KOPT_EIO, KOPT_EINPUT (compressed, but not by gzip). */
+kopt_status kp_load_is_miopen(const char *path, bool *is, kopt_error *err);
+
 /* The readers; each sets in->kernel and hands over all rows. */
 kopt_status kp_load_miopen(struct kp_intake *in);
 kopt_status kp_load_csv(struct kp_intake *in);

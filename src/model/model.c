@@ -5,6 +5,7 @@
 #include "model/scratch.h"
 
 #include "base/alloc.h"
+#include "base/num.h"
 #include "os/file.h"
 
 #include <math.h>
@@ -62,6 +63,16 @@ size_t kp_model_field(const struct kp_encoder *e, struct kp_str name)
         if (kp_str_is(name, kp_encoder_field(e, i)->name))
             return i;
     return SIZE_MAX;
+}
+
+struct kp_value kp_given_value(const char *text)
+{
+    struct kp_str s = kp_str_from(text);
+    int64_t i;
+    double f;
+    if (kp_str_to_i64(s, &i))
+        return kp_int(i);
+    return kp_f64_from_text(s, &f) ? kp_float(f) : kp_string(s);
 }
 
 /* --- derived fields -------------------------------------------------------------------------

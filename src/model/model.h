@@ -74,6 +74,9 @@ struct kp_given {
     struct kp_value value;
 };
 
+/* As texts give values: an integer, a float, else a word, which is borrowed. */
+struct kp_value kp_given_value(const char *text);
+
 struct kp_predict_options {
     size_t k;                       /* configurations wanted, 1 to KP_BEAM_WIDTH_MAX */
     size_t width;                   /* of the beam, at least k; 0 = the larger of k and 8 */

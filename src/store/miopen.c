@@ -63,6 +63,11 @@ size_t kp_miopen_values(char *text, const char **values)
     return n;
 }
 
+const char *kp_miopen_column_name(size_t i)
+{
+    return i < KP_MIOPEN_KEY_COLUMNS ? kp_miopen_key_columns[i] : NULL;
+}
+
 const char *kp_miopen_column(const struct kp_miopen_row *row, const char *name)
 {
     for (size_t i = 0; i < row->n_columns; i++) {

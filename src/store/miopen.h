@@ -74,6 +74,10 @@ kopt_status kp_miopen_read(const char *path, const char *solver, kp_miopen_visit
 /* The problem's column of that name, or NULL. */
 const char *kp_miopen_column(const struct kp_miopen_row *row, const char *name);
 
+/* The columns of a problem in the order of struct kp_miopen_row, out_h and out_w last; NULL
+ * past the end. */
+const char *kp_miopen_column_name(size_t i);
+
 /* Append rows as a text performance database, which MIOpen takes for a user's: a line for each
  * key, sorted by it, with a solver's last row where it has several. Of a row the problem's
  * columns, solver and values count; the key is made from the columns. Without out_h and out_w

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+# Models and predictions for other programs: what is written can be read, all of it is valid, and
+# after an error nothing has changed.
+export KOPT_SHARE=$SOURCE
+python3 - >train.txt <<'END'
+for i in range(120):
+    c, k, s, n = 16 << i % 5, 32 << i % 4, (7, 14, 28, 56)[i // 3 % 4], 1 << i // 7 % 6
+    p = f"{c}-{s}-{s}-1x1-{k}-{s}-{s}-{n}-0x0-1x1-1x1-0-NCHW-FP32-{'FB'[i % 2]}"
+    v = f"{1 + i % 2},{8 << i // 5 % 3},{2 + i % 3},{16 << i // 11 % 3},1,{1 << i % 2},{1 << i % 3},1"
+    print(f"{p}=ConvAsm1x1U:{v}")
+END
+small='--nets 1 --hidden 16 --embed 4 --epochs 3 -q'
+kopt train train.txt --kernel ConvAsm1x1U -o m.model $small >/dev/null || exit
+tiles_csv 60 >data.csv
+kopt train data.csv --rules "$DATA/tiles.kopt" -o tiles.model $small >/dev/null || exit
+cp "$SOURCE/tests/data/miopen/perf.db" "$SOURCE/tests/data/miopen/find.fdb.txt" .
+
+echo "-- ONNX"
+try kopt export m.model --onnx m.onnx
+head -c 2000 m.onnx | grep -c kopt
+
+echo "-- the round trip: each problem's first prediction is the database's, and valid"
+try kopt export m.model train.txt --miopen all.txt
+sed 's/=.*//' train.txt | LC_ALL=C sort -u >want
+sed 's/=.*//' all.txt | diff - want && echo "the same problems"
+kopt eval m.model all.txt --part all -q |
+    awk '/exact, first 1 / { print "exact", $4, $5 } /valid/ { print "valid", $2, $3 }'
+try kopt export m.model all.txt --miopen again.txt && cmp all.txt again.txt
+
+echo "-- problems of SQLite, of a find database, of a table"
+try kopt export m.model perf.db --miopen db.txt --where fil_h=1 --where data_type=FP32
+sed 's/:.*/:V/' db.txt
+try kopt export m.model find.fdb.txt --miopen find.txt --where fil_h=1
+{
+    echo "# layers"
+    echo "in_channels,in_h,in_w,out_channels,batchsize,direction,note"
+    echo "64,56,56,256,32,F,first"
+    echo "64,56,56,256,32,F,again"
+    echo "64,0,56,256,32,F,no size"
+    echo "64,56,56,x,32,F,no number"
+    echo "64,56,56"
+    echo "512,7,7,2048,16,B,last"
+} >layers.csv
+try kopt export m.model layers.csv --miopen layers.txt --solver Mine
+sed 's/:.*/:V/' layers.txt
+
+echo "-- errors"
+cp layers.txt before
+try kopt export m.model
+try kopt export --onnx m.onnx
+try kopt export m.model --onnx a --miopen b
+try kopt export m.model --miopen layers.txt
+try kopt export m.model layers.csv --onnx a
+try kopt export m.model --onnx a --width 3
+try kopt export m.model layers.csv x --miopen layers.txt
+try kopt export m.model gone.csv --miopen layers.txt
+try kopt export gone.model layers.csv --miopen layers.txt
+try kopt export m.model data.csv --miopen layers.txt
+try kopt export m.model layers.csv --miopen layers.txt --where X=1
+try kopt export m.model layers.csv --miopen layers.txt --where note=none
+try kopt export m.model layers.csv X=1 --miopen layers.txt
+try kopt export m.model layers.csv --miopen layers.txt --solver a:b
+try kopt export m.model layers.csv --miopen layers.txt --device-limits hats=3
+try kopt export tiles.model layers.csv --miopen layers.txt
+try kopt export m.model layers.csv --miopen gone/layers.txt 2>&1 | sed 's/[0-9-]*\.tmp/N.tmp/'
+try kopt export m.model layers.csv --miopen .
+cmp layers.txt before
+(
+    ulimit -f 1
+    try kopt export m.model train.txt --miopen layers.txt
+    try kopt export m.model --onnx m.onnx
+) 2>&1 | sed 's/[0-9-]*\.tmp/N.tmp/'
+cmp layers.txt before
+ls
