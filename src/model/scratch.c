@@ -14,6 +14,7 @@ struct kp_scratch_pool {
     pthread_mutex_t lock; /* of what follows */
     struct kp_scratch *first;
     size_t n;
+    size_t bytes;
 };
 
 /* ---- one ---- */
@@ -96,6 +97,7 @@ bool kp_scratch_answer(struct kp_scratch *s, size_t n_targets, size_t k)
     kp_free(s->configs);
     kp_free(s->logp);
     s->k = 0;
+    s->n_targets = n_targets;
     s->configs = kp_calloc(k * n_targets, sizeof(*s->configs));
     s->logp = kp_calloc(k, sizeof(*s->logp));
     if (!s->configs || !s->logp)
@@ -141,6 +143,12 @@ void kp_scratch_pool_free(struct kp_scratch_pool *p)
     kp_free(p);
 }
 
+static size_t bytes_of(const struct kp_scratch *s)
+{
+    return s->arena.used + s->words.cap + s->n_work * sizeof(*s->work) +
+           s->k * (sizeof(*s->logp) + s->n_targets * sizeof(*s->configs));
+}
+
 static struct kp_scratch *first_of(struct kp_scratch_pool *p)
 {
     (void)pthread_mutex_lock(&p->lock);
@@ -148,6 +156,7 @@ static struct kp_scratch *first_of(struct kp_scratch_pool *p)
     if (s) {
         p->first = s->next;
         p->n--;
+        p->bytes -= bytes_of(s);
     }
     (void)pthread_mutex_unlock(&p->lock);
     return s;
@@ -171,25 +180,21 @@ kopt_status kp_scratch_take(const struct kp_model *m, struct kp_scratch **out, k
     return KOPT_OK;
 }
 
-static size_t bytes_of(const struct kp_scratch *s)
-{
-    return s->arena.used + s->words.cap + s->n_work * sizeof(*s->work) +
-           s->k * sizeof(*s->logp);
-}
-
 void kp_scratch_give(struct kp_scratch *s)
 {
     if (!s)
         return;
     struct kp_scratch_pool *p = s->pool;
-    bool keep = p && bytes_of(s) <= KP_SCRATCH_KEPT_BYTES;
+    size_t bytes = bytes_of(s);
+    bool keep = p != NULL;
     if (keep) {
         (void)pthread_mutex_lock(&p->lock);
-        keep = p->n < KP_SCRATCH_KEPT;
+        keep = p->n < KP_SCRATCH_KEPT && bytes <= KP_SCRATCH_KEPT_BYTES - p->bytes;
         if (keep) {
             s->next = p->first;
             p->first = s;
             p->n++;
+            p->bytes += bytes;
         }
         (void)pthread_mutex_unlock(&p->lock);
     }

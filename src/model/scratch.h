@@ -9,9 +9,9 @@
 #include "model/model.h"
 
 enum {
-    KP_SCRATCH_KEPT = 64,             /* of a model, at most */
-    KP_SCRATCH_KEPT_BYTES = 16 << 20, /* a larger one is freed after its question */
-    KP_SCRATCH_WORD = 40              /* bytes of a number that is written as a word */
+    KP_SCRATCH_KEPT = 64,              /* of a model, at most .. */
+    KP_SCRATCH_KEPT_BYTES = 256 << 20, /* .. and what they may have together */
+    KP_SCRATCH_WORD = 40               /* bytes of a number that is written as a word */
 };
 
 struct kp_scratch {
@@ -30,6 +30,7 @@ struct kp_scratch {
     uint32_t *configs; /* [k][n_targets] */
     double *logp;      /* [k] */
     size_t k;
+    size_t n_targets;
     float *work;   /* of the search, aligned to 64 bytes */
     size_t n_work; /* floats */
     /* Its own. */
