@@ -15,9 +15,11 @@ enum {
     PROBLEMS_LEAST = 10,  /* fewer say nothing */
     FLOATS_MAX = 1 << 29, /* of all features */
     TIMES_MANY = 8,
-    SALT = 2 /* parts are not those of tests */
+    CONFIGS_FEW = 48, /* so many are all kept */
+    SALT = 2          /* parts are not those of tests */
 };
-static const float worst = 2; /* of ln(time / best) */
+static const float worst = 2;    /* of ln(time / best) */
+static const float hope = 0.05F; /* the same, with one problem at least */
 
 /* --- configurations -------------------------------------------------------------------------
  */
@@ -46,6 +48,7 @@ static kopt_status number_configs(struct kp_ranks *r, uint32_t *rows, size_t n,
     struct sorting s = {d->configs, d->n_targets};
     struct kp_ranking *k = r->ranking;
     size_t T = d->n_targets;
+    k->n_targets = T;
     qsort_r(rows, n, sizeof(*rows), compare_configs, &s);
     for (size_t i = 0; i < n; i++) {
         k->n_configs += i == 0 || compare_configs(&rows[i - 1], &rows[i], &s) != 0;
@@ -112,6 +115,55 @@ static void set_wanted(struct kp_ranks *r, const uint32_t *rows)
         for (size_t i = r->first[p]; i < r->first[p + 1]; i++)
             r->wanted[i] = fminf(logf(times[rows[i]] / best), worst);
     }
+}
+
+/* Configurations that were far from the best with every problem are not worth knowing: dropping
+ * them costs nothing of the best speed, and leaves less to choose the wrong one from. */
+static kopt_status drop_hopeless(struct kp_ranks *r, uint32_t *rows, kopt_error *err)
+{
+    struct kp_ranking *k = r->ranking;
+    size_t T = k->n_targets;
+    size_t n_kept = 0;
+    size_t n_rows = 0;
+    float *least = kp_calloc(k->n_configs, sizeof(*least));
+    int32_t *to = kp_calloc(k->n_configs, sizeof(*to));
+    kopt_status st = least && to ? KOPT_OK : kp_err_nomem(err);
+    for (size_t c = 0; st == KOPT_OK && c < k->n_configs; c++)
+        least[c] = worst;
+    for (size_t i = 0; st == KOPT_OK && i < r->first[r->n]; i++)
+        least[r->number[i]] = fminf(least[r->number[i]], r->wanted[i]);
+    for (size_t c = 0; st == KOPT_OK && c < k->n_configs; c++) {
+        bool keep = k->n_configs <= CONFIGS_FEW || least[c] <= hope;
+        to[c] = keep ? (int32_t)n_kept : -1;
+        if (keep)
+            memmove(k->configs + n_kept++ * T, k->configs + c * T, T * sizeof(*k->configs));
+    }
+    r->n_most = 0;
+    for (size_t p = 0; st == KOPT_OK && p < r->n; p++) {
+        size_t from = r->first[p];
+        size_t end = r->first[p + 1];
+        r->first[p] = (uint32_t)n_rows;
+        for (size_t i = from; i < end; i++) {
+            if (to[r->number[i]] < 0)
+                continue;
+            rows[n_rows] = rows[i];
+            r->wanted[n_rows] = r->wanted[i];
+            r->number[n_rows++] = to[r->number[i]];
+        }
+        size_t own = n_rows - r->first[p];
+        r->n_most = own > r->n_most ? own : r->n_most;
+    }
+    if (st == KOPT_OK) {
+        r->first[r->n] = (uint32_t)n_rows;
+        k->n_configs = n_kept;
+    }
+    if (st == KOPT_OK && k->n_configs > KP_RANKED_MAX)
+        st = kp_err(err, KOPT_EINPUT,
+                    "%zu configurations were near the best: a network that ranks takes %d",
+                    k->n_configs, (int)KP_RANKED_MAX);
+    kp_free(least);
+    kp_free(to);
+    return st;
 }
 
 /* --- features -------------------------------------------------------------------------------
@@ -341,6 +393,9 @@ static kopt_status make(struct kp_ranks *r, struct measuring *w, size_t n_raw, u
         r->number[i] = (int32_t)number_of[rows[i]];
     if (st == KOPT_OK) {
         set_wanted(r, rows);
+        st = drop_hopeless(r, rows, w->err);
+    }
+    if (st == KOPT_OK) {
         w->rows = rows;
         st = make_features(r, w, n_raw);
     }
