@@ -2,8 +2,9 @@
 /* What a constrained beam costs beside its network: a space with the parameters and the rules
  * of a 1x1 convolution kernel of 8 parameters, and a network that looks its answers up. Behind
  * it, what a question costs with a real rules file: its space for a problem that was not asked
- * about before, without and with a cache that knows others, and a whole prediction with an
- * untrained network (factored, 64 units), for new problems and for the same ones again.
+ * about before, without and with a cache that knows others, and a whole prediction with
+ * untrained networks, for new problems and for the same ones again: `factored` with 64 units,
+ * and the recurrent ones with their own sizes.
  *
  * bench_beam [--json] [RULES.kopt]
  *
@@ -400,10 +401,17 @@ static bool copy_target(struct kp_model *m, const struct kp_target *from)
     return values && to->name;
 }
 
-static bool make_real(struct real *r, const char *path)
+/* The sizes of 0 are the network's own. */
+struct network {
+    const char *name;
+    size_t embed;
+    size_t hidden;
+};
+
+static bool make_real(struct real *r, const char *path, const struct network *w)
 {
     struct kp_model *m = kp_calloc(1, sizeof(*m));
-    struct kp_net_shape shape = {.embed = 16, .hidden = 64, .layers = 1};
+    struct kp_net_shape shape = {.embed = w->embed, .hidden = w->hidden, .layers = 1};
     r->m = m;
     r->problems = kp_calloc(KNOWN + ASKED, sizeof(*r->problems));
     unsigned char *use = kp_calloc(KNOWN, 1);
@@ -428,8 +436,9 @@ static bool make_real(struct real *r, const char *path)
         shape.n_vocab = kp_encoder_n_vocab(m->encoder);
         shape.n_features = kp_encoder_n_features(m->encoder);
         shape.n_targets = m->n_targets;
-        ok = kp_net_new(kp_net_find("factored"), &shape, 1, &m->nets[0], &r->err) == KOPT_OK;
+        ok = kp_net_new(kp_net_find(w->name), &shape, 1, &m->nets[0], &r->err) == KOPT_OK;
         m->n_nets = ok;
+        ok = ok && kp_net_prepare(m->nets[0], &r->err) == KOPT_OK;
     }
     kp_dataset_free(d);
     kp_free(use);
@@ -471,7 +480,28 @@ static const char *const question_names[QUESTIONS] = {
     "the space of a new problem, alone", "the space of a new problem, cache",
     "prediction, no rules", "prediction, new problem", "prediction, the same problem again"};
 
-static int report_real(struct real *r, bool json)
+/* From the first question that is asked of this network. */
+static void print_times(const struct real *r, double us[QUESTIONS][ASKED], size_t first,
+                        bool json)
+{
+    const struct kp_net *net = r->m->nets[0];
+    if (!json)
+        (void)printf("%s, %zu parameters, %zu tokens\n", net->ops->name, net->params.n_params,
+                     net->shape.n_tokens);
+    for (size_t q = first; q < QUESTIONS; q++) {
+        qsort(us[q], ASKED, sizeof(us[q][0]), by_size);
+        const double at[] = {us[q][ASKED / 10], us[q][ASKED / 2], us[q][ASKED * 95 / 100]};
+        if (json)
+            (void)printf("{\"network\":\"%s\",\"question\":\"%s\",\"us_10\":%.3f,\"us\":%.3f,"
+                         "\"us_95\":%.3f}\n",
+                         net->ops->name, question_names[q], at[0], at[1], at[2]);
+        else
+            (void)printf("  %-38s %8.2f us, of 100: 10 within %.2f, 95 within %.2f us\n",
+                         question_names[q], at[1], at[0], at[2]);
+    }
+}
+
+static int report_real(struct real *r, bool spaces, bool json)
 {
     double us[QUESTIONS][ASKED];
     struct kp_space_cache *cache = kp_space_cache_new(0);
@@ -494,24 +524,27 @@ static int report_real(struct real *r, bool json)
         (void)fprintf(stderr, "bench_beam: %s\n", r->err.message);
         return 1;
     }
-    for (size_t q = 0; q < QUESTIONS; q++) {
-        qsort(us[q], ASKED, sizeof(us[q][0]), by_size);
-        (void)printf(json ? "{\"question\":\"%s\",\"us\":%.3f,\"us_95\":%.3f}\n"
-                          : "%-40s %8.2f us, 95 of 100 within %.2f us\n",
-                     question_names[q], us[q][ASKED / 2], us[q][ASKED * 95 / 100]);
-    }
+    print_times(r, us, spaces ? 0 : ANSWER_FREE, json);
     return 0;
 }
 
 static int bench_real(const char *path, bool json)
 {
-    struct real r = {0};
-    int rc = 1;
-    if (make_real(&r, path))
-        rc = report_real(&r, json);
-    else
-        (void)fprintf(stderr, "bench_beam: %s: %s\n", path, r.err.message);
-    real_free(&r);
+    static const struct network networks[] = {{"factored", 16, 64},
+                                              {"seq2seq", 0, 0},
+                                              {"attention", 0, 0},
+                                              {"hybrid1", 0, 0},
+                                              {"hybrid2", 0, 0}};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof(networks) / sizeof(networks[0]); i++) {
+        struct real r = {0};
+        rc = 1;
+        if (make_real(&r, path, &networks[i]))
+            rc = report_real(&r, i == 0, json);
+        else
+            (void)fprintf(stderr, "bench_beam: %s: %s\n", path, r.err.message);
+        real_free(&r);
+    }
     return rc;
 }
 

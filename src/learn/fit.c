@@ -279,6 +279,8 @@ static kopt_status fit_net(struct going *g)
     kopt_status st = g->epochs ? new_net(g) : kp_err_nomem(g->err);
     if (st == KOPT_OK)
         st = train_net(g);
+    if (st == KOPT_OK)
+        st = kp_net_prepare(g->m->nets[g->net], g->err);
     if (!kp_json_push(g->log, g->epochs) && st == KOPT_OK)
         st = kp_err_nomem(g->err);
     g->epochs = NULL;

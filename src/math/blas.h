@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrix products: OpenBLAS behind a table of one function, and a plain C reference beside it.
- * Layer: math (the only user of CBLAS).
+/* Matrix products: OpenBLAS behind a table of one function, with loops of our own for few rows
+ * (math/thin.h), and a plain C reference beside it. Layer: math (the only user of CBLAS).
  *
  * Matrices are row-major. A product of one shape gives the same bits whenever it is asked of
  * the same table on the same machine: OpenBLAS is kept to one thread, whoever wants more cores
- * calls from several threads. */
+ * calls from several threads. Up to KP_THIN_ROWS rows of A B' have, each, the same bits
+ * whatever rows are beside them. */
 #ifndef KP_MATH_BLAS_H
 #define KP_MATH_BLAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+enum { KP_THIN_ROWS = 16 };
 
 struct kp_blas {
     const char *name; /* "openblas", "reference" */

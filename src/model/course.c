@@ -271,6 +271,7 @@ kopt_status kp_course_teach(struct kp_net *net, const struct kp_course *course,
     if (course->n == 0 || course->n_valid == 0)
         return kp_err(err, KOPT_EINPUT, "there are no problems to %s",
                       course->n ? "validate with" : "learn from");
+    kp_net_unprepare(net);
     p.batch = p.batch ? p.batch : 1;
     p.batch = p.batch < course->n ? p.batch : course->n;
     t.n_shards = p.shards ? p.shards : 1;

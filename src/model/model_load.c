@@ -421,6 +421,8 @@ static kopt_status read_spans(struct loading *l, struct span *spans, size_t per_
         st = check_spans(l, spans, n);
     for (size_t i = 0; st == KOPT_OK && i < n; i++)
         st = check_finite(l, &spans[i]);
+    for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
+        st = kp_net_prepare(m->nets[k], l->err);
     return st;
 }
 

@@ -149,10 +149,29 @@ kopt_status kp_net_new(const struct kp_net_ops *ops, const struct kp_net_shape *
     return KOPT_OK;
 }
 
+kopt_status kp_net_prepare(struct kp_net *net, kopt_error *err)
+{
+    if (net->prepared || !net->ops->prepare)
+        return KOPT_OK;
+    float *made = kp_slab_new(net->ops->prepared(net));
+    if (!made)
+        return kp_err_nomem(err);
+    net->ops->prepare(net, made);
+    net->prepared = made;
+    return KOPT_OK;
+}
+
+void kp_net_unprepare(struct kp_net *net)
+{
+    kp_slab_free(net->prepared);
+    net->prepared = NULL;
+}
+
 void kp_net_free(struct kp_net *net)
 {
     if (!net)
         return;
+    kp_net_unprepare(net);
     if (!net->borrowed)
         kp_slab_free(net->values);
     kp_params_deinit(&net->params);

@@ -80,6 +80,10 @@ struct kp_net_ops {
      * none without grad and with key 0. `smoothing`: of labels. */
     void (*run)(const struct kp_net *net, const struct kp_batch *b, float smoothing,
                 uint64_t key, float *grad, float *work, struct kp_net_score *score);
+    /* What prediction is faster with, made once of the parameters: floats of it, and making it.
+     * NULL: there is nothing. */
+    size_t (*prepared)(const struct kp_net *net);
+    void (*prepare)(const struct kp_net *net, float *out);
     /* Prediction. Floats of a state for one problem and `width` prefixes, floats of scratch. */
     size_t (*state)(const struct kp_net *net, size_t width);
     size_t (*scratch)(const struct kp_net *net, size_t width);
@@ -102,6 +106,7 @@ struct kp_net {
     struct kp_params params;
     float *values;      /* the slab: parameters */
     bool borrowed;      /* it is not this net's to free (a mapped file) */
+    float *prepared;    /* by kp_net_prepare(); NULL: it was not */
     size_t offset[512]; /* the model's own: where its matrices are, in its order */
     size_t n_offsets;
 };
@@ -117,6 +122,11 @@ const struct kp_net_ops *kp_net_at(size_t i);
 kopt_status kp_net_new(const struct kp_net_ops *ops, const struct kp_net_shape *shape,
                        uint64_t seed, struct kp_net **out, kopt_error *err);
 void kp_net_free(struct kp_net *net);
+/* Makes prediction faster, at the price of a copy of the parameters, until they change: who
+ * changes them then calls kp_net_unprepare(). Its answers differ from those without by
+ * rounding. Errors: KOPT_ENOMEM (the net is as before). */
+kopt_status kp_net_prepare(struct kp_net *net, kopt_error *err);
+void kp_net_unprepare(struct kp_net *net);
 
 struct kp_json *kp_net_shape_to_json(const struct kp_net_shape *s);
 kopt_status kp_net_shape_from_json(const struct kp_json *j, struct kp_net_shape *s,

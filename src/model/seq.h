@@ -99,6 +99,7 @@ struct kp_seq_encoder {
     float *init;   /* [S][B][H]: the decoder's first states */
     float *states; /* [B][S H]: the same, a row for each problem */
     float *keys;   /* [T][B][H]: additive attention's */
+    float *sums;   /* [G/2]: of a step of one problem */
 };
 
 struct kp_seq_decoder {
@@ -159,5 +160,17 @@ void kp_seq_decode_back(const struct kp_net *net, const struct kp_seq_dims *d, u
 void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
                         const int32_t *tokens, uint64_t key, float *grad,
                         const struct kp_seq_encoder *e, const struct kp_seq_gradients *g);
+
+void kp_seq_side_by_side(size_t rows, size_t E, const float *a, const float *b, float *out);
+
+/* Prediction: kp_net_ops' functions of these models. */
+size_t kp_seq_prepared(const struct kp_net *net);
+void kp_seq_prepare(const struct kp_net *net, float *out);
+size_t kp_seq_state(const struct kp_net *net, size_t width);
+size_t kp_seq_scratch(const struct kp_net *net, size_t width);
+void kp_seq_begin(const struct kp_net *net, const int32_t *tokens, const float *features,
+                  size_t width, float *state, float *scratch);
+void kp_seq_step(const struct kp_net *net, const struct kp_net_step *st, float *state,
+                 float *scratch, float *logp);
 
 #endif

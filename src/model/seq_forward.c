@@ -30,6 +30,7 @@ void kp_seq_lay_out_encoder(const struct kp_seq_dims *d, struct kp_carve *c,
     e->states = kp_carve_take(c, d->S * d->B * d->H);
     if (d->additive)
         e->keys = kp_carve_take(c, rows * d->H);
+    e->sums = kp_carve_take(c, d->G / 2);
 }
 
 struct kp_conv kp_seq_conv(const struct kp_net *net, const struct kp_seq_dims *d)
@@ -63,7 +64,7 @@ static void direction_forward(const struct kp_net *net, const struct kp_seq_dims
 }
 
 /* [rows][E] twice <-> [rows][2E] */
-static void side_by_side(size_t rows, size_t E, const float *a, const float *b, float *out)
+void kp_seq_side_by_side(size_t rows, size_t E, const float *a, const float *b, float *out)
 {
     for (size_t i = 0; i < rows; i++) {
         memcpy(out + i * 2 * E, a + i * E, E * sizeof(float));
@@ -99,7 +100,7 @@ void kp_seq_encode(const struct kp_net *net, const struct kp_seq_dims *d, const 
     const float *in = d->conv == CONV_FRONT ? e->conv : e->x;
     direction_forward(net, d, FWD_X, in, &e->fwd);
     direction_forward(net, d, BWD_X, in, &e->bwd);
-    side_by_side(rows, d->E, e->fwd.h, e->bwd.h, e->both);
+    kp_seq_side_by_side(rows, d->E, e->fwd.h, e->bwd.h, e->both);
     if (d->conv == CONV_BESIDE) {
         const struct kp_linear l = kp_seq_linear(net, JOIN_R, JOIN_B, rows, d->H, d->H);
         kp_linear_forward(net->blas, &l, e->both, e->out);

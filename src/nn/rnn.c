@@ -25,10 +25,19 @@ static const float *state_before(const struct kp_rnn *r, size_t n, const float *
     return n ? all + step_at(r, n - 1) * r->B * r->H : initial;
 }
 
+void kp_rnn_step(const struct kp_rnn *r, const float *before, float *pre, float *h, float *c)
+{
+    const struct kp_passes *passes = kp_passes_best();
+    const struct kp_cell_step step = {r->B, r->H, pre, before};
+    if (r->cell == KP_CELL_LSTM)
+        passes->lstm_forward(&step, c, h);
+    else
+        passes->gru_forward(&step, r->b_n, c, h);
+}
+
 void kp_rnn_forward(const struct kp_blas *blas, const struct kp_rnn *r,
                     const struct kp_rnn_state *s, float *pre, float *h, float *c)
 {
-    const struct kp_passes *passes = kp_passes_best();
     size_t B = r->B;
     size_t H = r->H;
     size_t G = kp_rnn_gates(r->cell, H);
@@ -41,17 +50,12 @@ void kp_rnn_forward(const struct kp_blas *blas, const struct kp_rnn *r,
         float *c_t = c + t * B * H;
         if (h_before)
             blas->gemm(false, true, B, summed, H, 1, h_before, H, r->w_h, H, 1, pre_t, G);
-        if (lstm) {
-            struct kp_cell_step step = {B, H, pre_t, state_before(r, n, c, s->c0)};
-            passes->lstm_forward(&step, c_t, h + t * B * H);
-            continue;
-        }
-        if (h_before)
+        if (!lstm && h_before)
             blas->gemm(false, true, B, H, H, 1, h_before, H, r->w_h + summed * H, H, 0, c_t, H);
-        else
+        else if (!lstm)
             memset(c_t, 0, B * H * sizeof(*c_t));
-        struct kp_cell_step step = {B, H, pre_t, h_before};
-        passes->gru_forward(&step, r->b_n, c_t, h + t * B * H);
+        kp_rnn_step(r, lstm ? state_before(r, n, c, s->c0) : h_before, pre_t, h + t * B * H,
+                    c_t);
     }
 }
 

@@ -45,6 +45,11 @@ struct kp_rnn_state {
 void kp_rnn_forward(const struct kp_blas *blas, const struct kp_rnn *r,
                     const struct kp_rnn_state *s, float *pre, float *h, float *c);
 
+/* A step alone, whose products are made: pre [B][G] holds x W_x' + b + h W_h' (of the GRU's n
+ * without the latter, which is in c) and becomes the gates; before [B][H] is the LSTM's c[t-1],
+ * the GRU's h[t-1], NULL = zeros; h and c [B][H] as above. */
+void kp_rnn_step(const struct kp_rnn *r, const float *before, float *pre, float *h, float *c);
+
 struct kp_rnn_grad {
     const float *dh;     /* [T][B][H]: of each output */
     const float *dh_end; /* [B][H]: of the last state, beside dh; may be NULL */

@@ -153,6 +153,8 @@ static inline void small_nets(struct kp_model *m, const struct small_plan *plan)
         KP_CHECK(kp_net_new(kp_net_find(plan->net), &shape, plan->seed + k, &m->nets[k],
                             &err) == KOPT_OK);
         m->n_nets++;
+        KP_CHECK(kp_net_prepare(m->nets[k], &err) ==
+                 KOPT_OK); /* as in a model that was loaded */
     }
 }
 

@@ -172,11 +172,16 @@ static void steps_agree(const struct kp_net_ops *ops, struct kp_net_shape shape)
         for (size_t i = 0; i < NET_B; i++)
             s.weights[i] = i == row ? 1 : 0;
         net->ops->run(net, &s.b, 0, 0, NULL, work, &score);
-        double got = by_steps(net, &s, row);
-        /* Sums of four float terms near 1, made in another order. */
-        if (fabs(got + score.loss) > 1e-5)
-            fail_msg("%s: row %zu: %.9g by steps, %.9g in a batch", ops->name, row, got,
-                     -score.loss);
+        for (int prepared = 0; prepared < 2; prepared++) {
+            if (prepared)
+                assert_int_equal(kp_net_prepare(net, NULL), KOPT_OK);
+            double got = by_steps(net, &s, row);
+            /* Sums of four float terms near 1, made in another order. */
+            if (fabs(got + score.loss) > 1e-5)
+                fail_msg("%s: row %zu: %.9g by steps%s, %.9g in a batch", ops->name, row, got,
+                         prepared ? " (prepared)" : "", -score.loss);
+            kp_net_unprepare(net);
+        }
     }
     kp_slab_free(work);
     kp_net_free(net);
@@ -192,6 +197,82 @@ static void test_steps(void **state)
         s.cell = KP_CELL_GRU;
         s.score = KP_SCORE_ADDITIVE;
         steps_agree(ops, s);
+    }
+}
+
+/* The likelihoods of a prefix are the same bits whatever prefixes stand beside it. */
+static void alone_and_beside(const struct kp_net *net)
+{
+    enum { WIDTH = 5 };
+    struct small_batch s;
+    float logp[WIDTH * 4];
+    float one[4];
+    float *memory = kp_slab_new(net->ops->state(net, WIDTH));
+    float *scratch = kp_slab_new(net->ops->scratch(net, WIDTH));
+    small_batch_fill(&s, 21);
+    for (uint32_t at = 0; at < WIDTH; at++) {
+        for (int beside = 0; beside < 2; beside++) {
+            const uint32_t first[] = {0, 0, 0, 0, 0};
+            const uint32_t first_values[] = {0, 1, 2};
+            const uint32_t parent[] = {2, 0, 2, 1, 0};
+            const uint32_t values[] = {1, 0, 0, 1, 1};
+            struct kp_net_step step = {.p = 0, .n = 1, .width = WIDTH};
+            net->ops->begin(net, s.tokens, s.features, WIDTH, memory, scratch);
+            net->ops->step(net, &step, memory, scratch, logp);
+            step = (struct kp_net_step){1, 3, WIDTH, first, first_values};
+            net->ops->step(net, &step, memory, scratch, logp);
+            step = beside ? (struct kp_net_step){2, WIDTH, WIDTH, parent, values}
+                          : (struct kp_net_step){2, 1, WIDTH, parent + at, values + at};
+            net->ops->step(net, &step, memory, scratch, logp);
+            if (!beside)
+                memcpy(one, logp, sizeof(one));
+            else if (memcmp(one, logp + at * (size_t)4, sizeof(one)) != 0)
+                fail_msg("%s: prefix %u differs", net->ops->name, at);
+        }
+    }
+    kp_slab_free(memory);
+    kp_slab_free(scratch);
+}
+
+static void test_prefixes_alone(void **state)
+{
+    (void)state;
+    const struct kp_net_ops *ops;
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
+        struct kp_net *net = make(ops, small_shape());
+        if (kp_blas_fast() != kp_blas_reference())
+            alone_and_beside(net);
+        assert_int_equal(kp_net_prepare(net, NULL), KOPT_OK);
+        alone_and_beside(net);
+        kp_net_free(net);
+    }
+}
+
+/* Words beyond those whose products are kept, and networks that train on after they were
+ * prepared. */
+static void test_prepared(void **state)
+{
+    (void)state;
+    kopt_error err = {0};
+    const struct kp_net_ops *ops;
+    for (size_t i = 0; (ops = translator_at(i)) != NULL; i++) {
+        struct kp_net_shape s = small_shape();
+        s.n_vocab = 5000;
+        steps_agree(ops, s);
+        struct kp_net *net = make(ops, small_shape());
+        kp_alloc_fail_at(1);
+        kopt_status st = kp_net_prepare(net, &err);
+        kp_alloc_fail_at(0);
+        assert_int_equal(st, ops->prepare ? KOPT_ENOMEM : KOPT_OK);
+        assert_null(net->prepared);
+        assert_int_equal(kp_net_prepare(net, &err), KOPT_OK);
+        assert_true((net->prepared != NULL) == (ops->prepare != NULL));
+        const float *was = net->prepared;
+        assert_int_equal(kp_net_prepare(net, &err), KOPT_OK);
+        assert_ptr_equal(net->prepared, was);
+        kp_net_unprepare(net);
+        assert_null(net->prepared);
+        kp_net_free(net);
     }
 }
 
@@ -296,6 +377,8 @@ int main(void)
                                        cmocka_unit_test(test_gradients_with_dropout),
                                        cmocka_unit_test(test_gradients_of_other_cells),
                                        cmocka_unit_test(test_steps),
+                                       cmocka_unit_test(test_prefixes_alone),
+                                       cmocka_unit_test(test_prepared),
                                        cmocka_unit_test(test_unknown_targets),
                                        cmocka_unit_test(test_same_bits),
                                        cmocka_unit_test(test_names),
