@@ -212,7 +212,8 @@ static kopt_status ask(struct exporting *x, const struct kp_question *q,
                        struct kp_prediction *out, kopt_error *err)
 {
     struct kp_given problem[NAMES_MAX];
-    const struct kp_predict_options o = {.k = 1, .width = x->o->width ? x->o->width : WIDTH, .limits = x->o->limits};
+    const struct kp_predict_options o = {
+        .k = 1, .width = x->o->width ? x->o->width : WIDTH, .limits = x->o->limits};
     size_t n = 0;
     for (size_t i = 0; i < x->n_asked; i++) {
         size_t at = find(q->names, q->n, x->asked[i].name);
