@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How fast the strategies find good configurations, by replaying recorded spaces:
  *
- *   bench_search [-r repeats] [-w window] [-s strategy,..] CACHE[=T1] ..
+ *   bench_search [-r repeats] [-w window] [-s strategy,..] [-p quality] CACHE[=T1] ..
  *
  * CACHE is a Kernel Tuner cache file (not compressed) in which every configuration of a space
  * was measured. T1 is the description of the same kernel; of its conditions, those that all
@@ -14,7 +14,11 @@
  * within 5 % of the way from the median to the optimum. The score after M evaluations is
  * (random - found) / (random - optimum), averaged over M = 1 .. budget: 0 is random search, 1
  * the optimum at once. Until something was found, a run is taken to be at the median. A run
- * hits when it ends within those 5 %; the gap is how far its best is from the optimum. */
+ * hits when it ends within those 5 %; the gap is how far its best is from the optimum; `near`
+ * is after how many evaluations (the budget where never) it had 95 % of the optimum's speed.
+ *
+ * -p 0.9 gives the searches a prior, as a model would: the 20 configurations nearest to one, at
+ * random, that has 0.9 of the optimum's speed. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "os/file.h"
@@ -27,7 +31,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_STRATEGIES = 32, MAX_WINDOW = 256, MAX_COUNT = 50000000, MAX_FILE = 1 << 28 };
+enum {
+    N_PRIOR = 20,
+    MAX_STRATEGIES = 32,
+    MAX_WINDOW = 256,
+    MAX_COUNT = 50000000,
+    MAX_FILE = 1 << 28
+};
 
 struct record {
     const char *name;
@@ -58,6 +68,7 @@ struct score {
     double error; /* standard error of the mean over repeats */
     double hits;
     double gap;
+    double near;
     double ask_ns;
     double max_ask_ns;
 };
@@ -65,6 +76,7 @@ struct score {
 struct options {
     int repeats;
     uint32_t window;
+    double quality; /* of the prior; 0 = none */
     const char *strategies[MAX_STRATEGIES];
     size_t n_strategies;
 };
@@ -319,6 +331,57 @@ static kopt_status open_record(struct record *r, char *spec, kopt_error *err)
     return st;
 }
 
+/* ---- a prior ---- */
+
+static double steps_between(const struct record *r, const uint32_t *a, const uint32_t *b)
+{
+    double d = 0;
+    for (size_t i = 0; i < r->desc.n_params; i++)
+        if (a[i] != b[i])
+            d += 1 + fabs((double)a[i] - (double)b[i]) / r->params[i].n_values;
+    return d;
+}
+
+/* A recorded configuration whose speed is nearest to `quality` of the optimum's, of 200. */
+static const uint32_t *centre_of(const struct record *r, double quality, struct kp_rng *rng)
+{
+    const uint32_t *found = r->configs;
+    double least = (double)INFINITY;
+    for (int i = 0; i < 200; i++) {
+        size_t k = (size_t)kp_rng_below(rng, r->n_recorded);
+        double off = fabs(r->sorted[r->n_ok - 1] / r->times[k] - quality);
+        if (off < least) {
+            least = off;
+            found = r->configs + k * r->desc.n_params;
+        }
+    }
+    return found;
+}
+
+/* The nearest of all, one after another. */
+static kopt_status make_prior(const struct record *r, double quality, uint64_t seed,
+                              struct kp_prior *p, kopt_error *err)
+{
+    struct kp_rng rng;
+    kp_rng_init(&rng, seed);
+    const uint32_t *centre = centre_of(r, quality, &rng);
+    kopt_status st = kp_prior_init(p, r->space, N_PRIOR, err);
+    while (st == KOPT_OK && p->n < N_PRIOR && p->n < r->n_recorded) {
+        const uint32_t *nearest = NULL;
+        double least = (double)INFINITY;
+        for (size_t k = 0; k < r->n_recorded; k++) {
+            const uint32_t *c = r->configs + k * r->desc.n_params;
+            double d = steps_between(r, c, centre);
+            if (d < least && kp_prior_find(p, c) == p->n) {
+                least = d;
+                nearest = c;
+            }
+        }
+        (void)kp_prior_add(p, r->space, nearest, -least);
+    }
+    return st;
+}
+
 /* ---- replaying ---- */
 
 /* Processor time of this thread: an ask takes no other, and what else runs does not count. */
@@ -330,10 +393,14 @@ static double cpu_ns(void)
 }
 
 /* One run to the end of the budget: its own score and best. */
-static kopt_status replay(const struct record *r, const char *strategy, uint32_t window,
-                          uint64_t seed, struct score *out, kopt_error *err)
+static kopt_status replay(const struct record *r, const char *strategy,
+                          const struct options *with, uint64_t seed, struct score *out,
+                          kopt_error *err)
 {
-    struct kp_search_options o = {.seed = seed, .budget = r->budget, .window = window};
+    uint32_t window = with->window;
+    struct kp_prior prior = {0};
+    struct kp_search_options o = {
+        .seed = seed, .budget = r->budget, .window = window, .prior = &prior};
     struct kp_search *s = NULL;
     uint32_t config[KP_PARAMS_MAX];
     double flight[MAX_WINDOW];
@@ -341,8 +408,14 @@ static kopt_status replay(const struct record *r, const char *strategy, uint32_t
     double optimum = r->sorted[r->n_ok - 1];
     size_t asked = 0;
     size_t told = 0;
-    kopt_status st = kp_search_new(strategy, r->space, &o, &s, err);
+    kopt_status st = KOPT_OK;
     *out = (struct score){0};
+    if (with->quality > 0)
+        st = make_prior(r, with->quality, seed, &prior, err);
+    else
+        o.prior = NULL;
+    if (st == KOPT_OK)
+        st = kp_search_new(strategy, r->space, &o, &s, err);
     while (st == KOPT_OK && told < r->budget) {
         bool waiting = false;
         double start = cpu_ns();
@@ -360,11 +433,13 @@ static kopt_status replay(const struct record *r, const char *strategy, uint32_t
         double cost = flight[told++ % window];
         kp_search_tell(s, cost);
         best = fmin(best, cost);
+        out->near += best > optimum / 0.95;
         double random = baseline(r, told);
         double found = isfinite(best) ? best : r->median;
         out->mean += (random - found) / (random - optimum) / (double)r->budget;
     }
     kp_search_free(s);
+    kp_prior_deinit(&prior);
     out->hits = best <= r->cut;
     out->gap = ((isfinite(best) ? best : r->median) - optimum) / optimum;
     return st;
@@ -378,13 +453,14 @@ static kopt_status score_of(const struct record *r, const char *strategy,
     *out = (struct score){0};
     for (int k = 0; k < o->repeats; k++) {
         struct score one;
-        kopt_status st = replay(r, strategy, o->window, (uint64_t)k + 1, &one, err);
+        kopt_status st = replay(r, strategy, o, (uint64_t)k + 1, &one, err);
         if (st != KOPT_OK)
             return st;
         out->mean += one.mean / n;
         squares += one.mean * one.mean / n;
         out->hits += one.hits / n;
         out->gap += one.gap / n;
+        out->near += one.near / n;
         out->ask_ns += one.ask_ns / n;
         out->max_ask_ns = fmax(out->max_ask_ns, one.max_ask_ns);
     }
@@ -410,15 +486,16 @@ static kopt_status bench_record(char *spec, const struct options *o, struct scor
         st = score_of(&r, o->strategies[k], o, &s, err);
         if (st != KOPT_OK)
             goto done;
-        printf("  %-12s score %6.3f +- %.3f  hits %3.0f %%  gap %6.2f %%  ask %.3f ms, "
-               "at most %.3f ms\n",
-               o->strategies[k], s.mean, s.error, 100 * s.hits, 100 * s.gap, s.ask_ns * 1e-6,
-               s.max_ask_ns * 1e-6);
+        printf("  %-12s score %6.3f +- %.3f  hits %3.0f %%  gap %6.2f %%  near %5.1f  "
+               "ask %.3f ms, at most %.3f ms\n",
+               o->strategies[k], s.mean, s.error, 100 * s.hits, 100 * s.gap, s.near,
+               s.ask_ns * 1e-6, s.max_ask_ns * 1e-6);
         (void)fflush(stdout);
         totals[k].mean += s.mean;
         totals[k].error += s.error * s.error;
         totals[k].hits += s.hits;
         totals[k].gap += s.gap;
+        totals[k].near += s.near;
     }
 done:
     close_record(&r);
@@ -429,7 +506,8 @@ done:
 
 static int usage(void)
 {
-    (void)fputs("usage: bench_search [-r repeats] [-w window] [-s strategy,..] CACHE[=T1] ..\n",
+    (void)fputs("usage: bench_search [-r repeats] [-w window] [-s strategy,..] [-p quality] "
+                "CACHE[=T1] ..\n",
                 stderr);
     return 2;
 }
@@ -456,6 +534,8 @@ static int read_options(struct options *o, int argc, char **argv)
             o->repeats = (int)strtol(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "-w") == 0)
             o->window = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "-p") == 0)
+            o->quality = strtod(argv[i + 1], NULL);
         else if (strcmp(argv[i], "-s") == 0)
             set_strategies(o, argv[i + 1]);
         else
@@ -483,9 +563,9 @@ int main(int argc, char **argv)
     double n = argc - first;
     puts("mean");
     for (size_t k = 0; k < o.n_strategies; k++) {
-        printf("  %-12s score %6.3f +- %.3f  hits %3.0f %%  gap %6.2f %%\n", o.strategies[k],
-               totals[k].mean / n, sqrt(totals[k].error) / n, 100 * totals[k].hits / n,
-               100 * totals[k].gap / n);
+        printf("  %-12s score %6.3f +- %.3f  hits %3.0f %%  gap %6.2f %%  near %5.1f\n",
+               o.strategies[k], totals[k].mean / n, sqrt(totals[k].error) / n,
+               100 * totals[k].hits / n, 100 * totals[k].gap / n, totals[k].near / n);
     }
     return 0;
 }

@@ -95,6 +95,19 @@ void kp_candidates_near(struct kp_candidates *c, const uint32_t *config, size_t 
     }
 }
 
+/* Each parameter from one of two configurations; one then set at random if it is to be. */
+static void child(struct kp_candidates *c, const uint32_t *a, const uint32_t *b, bool changed)
+{
+    const struct kp_search_env *env = c->env;
+    uint64_t rank = 0;
+    for (size_t i = 0; i < env->n_params; i++)
+        c->scratch[i] = kp_rng_u64(env->rng) >> 63 ? a[i] : b[i];
+    if (changed)
+        mutate(c, c->scratch);
+    if (kp_space_rank(env->space, c->scratch, &rank) || kp_space_repair(env->space, c->scratch))
+        kp_candidates_add(c, c->scratch);
+}
+
 void kp_candidates_cross(struct kp_candidates *c, const struct kp_history *h, size_t n_elite,
                          size_t n)
 {
@@ -108,12 +121,24 @@ void kp_candidates_cross(struct kp_candidates *c, const struct kp_history *h, si
         size_t first = from_best ? 0 : (size_t)kp_rng_below(env->rng, n_elite);
         const uint32_t *a = kp_history_best(h, first);
         const uint32_t *b = kp_history_best(h, (size_t)kp_rng_below(env->rng, n_elite));
-        uint64_t rank = 0;
-        for (size_t i = 0; i < env->n_params; i++)
-            c->scratch[i] = kp_rng_u64(env->rng) >> 63 ? a[i] : b[i];
-        mutate(c, c->scratch);
-        if (kp_space_rank(env->space, c->scratch, &rank) ||
-            kp_space_repair(env->space, c->scratch))
-            kp_candidates_add(c, c->scratch);
+        child(c, a, b, true);
+    }
+}
+
+/* The lesser of two draws: of n places the k-th with a probability that falls linearly. */
+static const uint32_t *likely(const struct kp_candidates *c, const struct kp_prior *p)
+{
+    uint64_t a = kp_rng_below(c->env->rng, p->n);
+    uint64_t b = kp_rng_below(c->env->rng, p->n);
+    return p->configs + (size_t)(a < b ? a : b) * p->n_params;
+}
+
+void kp_candidates_likely(struct kp_candidates *c, const struct kp_prior *p, size_t n)
+{
+    if (p->n == 0 || c->env->n_varied == 0)
+        return;
+    for (size_t k = 0; k < n; k++) {
+        const uint32_t *a = likely(c, p);
+        child(c, a, likely(c, p), k % 2 == 0);
     }
 }

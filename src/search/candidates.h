@@ -40,4 +40,9 @@ void kp_candidates_near(struct kp_candidates *c, const uint32_t *config, size_t 
 void kp_candidates_cross(struct kp_candidates *c, const struct kp_history *h, size_t n_elite,
                          size_t n);
 
+/* `n` mixtures of a prior's configurations, the likelier ones more often: each parameter from
+ * one of two of them, every other time one parameter then set at random, repaired where the
+ * rules are broken. */
+void kp_candidates_likely(struct kp_candidates *c, const struct kp_prior *p, size_t n);
+
 #endif

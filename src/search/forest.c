@@ -4,12 +4,13 @@
  * A few configurations far from each other begin. Then, for each ask, a forest predicts the
  * logarithm of the cost of some hundred candidates (neighbours of the best results, their
  * children, and random ones from the whole space), and the one with the lowest optimistic
- * estimate, mean - kappa * deviation, is asked. kappa falls as results come in: with few of
- * them the forest knows little. A failure counts as the worst success so far, which keeps the
- * search away from regions that fail without closing them. Configurations in flight are no
- * candidates, and the forest does not know of them: giving it their predicted costs ("kriging
- * believer") found nothing sooner in replay. The forest never sees the whole space: work and
- * memory for an ask do not depend on its size. */
+ * estimate, mean - kappa * deviation, is asked. A prior's list takes the start's place, and
+ * while its best is near the best, mixtures of it are candidates. kappa falls as results come
+ * in: with few of them the forest knows little. A failure counts as the worst success so far,
+ * which keeps the search away from regions that fail without closing them. Configurations in
+ * flight are no candidates, and the forest does not know of them: giving it their predicted
+ * costs ("kriging believer") found nothing sooner in replay. The forest never sees the whole
+ * space: work and memory for an ask do not depend on its size. */
 #include "base/alloc.h"
 #include "math/portable.h"
 #include "search/candidates.h"
@@ -34,11 +35,15 @@ enum {
     MAX_NEAR = 160,     /* neighbours of each */
     N_CROSS_ELITE = 12, /* best results that have children */
     N_CHILDREN = 60,
-    N_RANDOM = 100
+    N_RANDOM = 100,
+    N_LOOK = 6,   /* asks far away that follow a prior's list */
+    N_LIKELY = 60 /* candidates near a prior's configurations, while it pays */
 };
+static const double pays = 1.1; /* a prior whose best is this far from the best, at most */
 static const double kappa_end = 1;
-static const double kappa_extra = 3; /* at the start, on top of it */
-static const double kappa_fall = 15; /* results after which half of that is gone */
+static const double kappa_extra = 3;       /* at the start, on top of it */
+static const double kappa_extra_prior = 1; /* the same while a prior pays */
+static const double kappa_fall = 15;       /* results after which half of that is gone */
 
 struct forest {
     const struct kp_search_env *env;
@@ -55,6 +60,8 @@ struct forest {
     size_t flight_first;
     size_t n_flight;
     uint64_t n_asked;
+    uint64_t n_explored; /* of these, chosen by explore() */
+    double prior_best;   /* the least cost of the prior's configurations; INFINITY: none yet */
 };
 
 static void forest_close(void *state)
@@ -75,7 +82,7 @@ static void forest_close(void *state)
 
 static size_t max_results(const struct kp_search_env *env)
 {
-    uint64_t n = kp_pool_left(env->pool) + 1; /* the first configuration was taken out */
+    uint64_t n = kp_pool_left(env->pool) + env->n_given + 1;
     return n < MAX_RESULTS ? (size_t)n : MAX_RESULTS;
 }
 
@@ -125,6 +132,7 @@ static kopt_status forest_open(const struct kp_search_env *env, void **state, ko
     if (!f)
         return kp_err_nomem(err);
     f->env = env;
+    f->prior_best = (double)INFINITY;
     kopt_status st = allocate(f, err);
     if (st == KOPT_OK)
         *state = f;
@@ -157,6 +165,9 @@ static void forest_learn(void *state, const uint32_t *config, double cost)
     struct forest *f = state;
     f->flight_first = (f->flight_first + 1) % f->env->window;
     f->n_flight--;
+    const struct kp_prior *p = f->env->prior;
+    if (p && cost < f->prior_best && kp_prior_find(p, config) < p->n)
+        f->prior_best = cost;
     set_features(f, config, kp_history_add(&f->history, config, cost, f->env->rng));
 }
 
@@ -191,6 +202,7 @@ static bool explore(struct forest *f, uint32_t *config)
 {
     struct kp_candidates *c = &f->candidates;
     double most = -1;
+    f->n_explored++;
     kp_candidates_clear(c);
     kp_candidates_random(c, N_START_TRIES);
     for (size_t i = 0; i < c->n; i++) {
@@ -228,6 +240,12 @@ static void learn_forest(struct forest *f)
     kp_trees_grow(f->trees, &s, n <= FEW_RESULTS ? N_TREES : N_REGROW, f->env->rng);
 }
 
+/* Is the best of a prior's list near the best that is known? */
+static bool prior_pays(const struct forest *f)
+{
+    return f->prior_best <= pays * f->history.costs[f->history.order[0]];
+}
+
 static void gather(struct forest *f)
 {
     struct kp_candidates *c = &f->candidates;
@@ -236,6 +254,8 @@ static void gather(struct forest *f)
     for (size_t k = 0; k < N_NEAR_ELITE && k < h->n_ok; k++)
         kp_candidates_near(c, kp_history_best(h, k), MAX_NEAR);
     kp_candidates_cross(c, h, N_CROSS_ELITE, N_CHILDREN);
+    if (f->env->prior && prior_pays(f))
+        kp_candidates_likely(c, f->env->prior, N_LIKELY);
     kp_candidates_random(c, N_RANDOM);
 }
 
@@ -249,19 +269,41 @@ static void set_points(struct forest *f)
     }
 }
 
+/* Is it too early to ask the forest? A prior's list is a start, but it may lie in a corner of
+ * the space that is no good: some configurations from elsewhere tell, and as many as without a
+ * list are asked if they do; else only every other ask. */
+static bool is_start(const struct forest *f)
+{
+    if (f->history.n < 2 || f->history.n_ok == 0)
+        return true;
+    if (!f->env->prior)
+        return f->n_asked < N_START;
+    if (f->n_explored >= N_START)
+        return false;
+    return f->n_explored < N_LOOK || !prior_pays(f) || (f->n_asked - f->env->n_given) % 2 == 0;
+}
+
+/* A prior that pays says where to look: what is unknown elsewhere counts less. */
+static double kappa_now(const struct forest *f)
+{
+    bool known = f->env->prior && prior_pays(f);
+    double extra = known ? kappa_extra_prior : kappa_extra;
+    return kappa_end + extra * kappa_fall / (kappa_fall + (double)f->history.n);
+}
+
 static bool forest_propose(void *state, uint32_t *config)
 {
     struct forest *f = state;
     if (!f->trees)
         return false;
-    if (f->n_asked < N_START || f->history.n < 2 || f->history.n_ok == 0)
+    if (is_start(f))
         return explore(f, config);
     learn_forest(f);
     gather(f);
     set_points(f);
     const struct kp_candidates *c = &f->candidates;
     kp_trees_predict(f->trees, f->points, c->n, f->mean, f->dev);
-    double kappa = kappa_end + kappa_extra * kappa_fall / (kappa_fall + (double)f->history.n);
+    double kappa = kappa_now(f);
     double least = (double)INFINITY;
     for (size_t i = 0; i < c->n; i++) {
         double estimate = (double)f->mean[i] - kappa * (double)f->dev[i];

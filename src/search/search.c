@@ -41,7 +41,8 @@ struct kp_search {
     struct kp_pool *pool;
     void *state;
     uint32_t *varied;
-    uint32_t *first;      /* NULL once it was handed out */
+    uint32_t *given;      /* env.n_given configurations that are handed out first */
+    size_t n_handed;      /* of these */
     struct pending *ring; /* of `window` entries; number i is at i % window */
     uint32_t *configs;    /* the ring's configurations */
     uint64_t n_asked;
@@ -95,7 +96,34 @@ static kopt_status choose(const char *name, uint64_t count, uint64_t budget, siz
     return find_strategy(name, out, err);
 }
 
-/* The memory of a search, its pool and its first configuration. */
+/* To those that are handed out first, unless it is one of them already. */
+static kopt_status give(struct kp_search *s, const uint32_t *config, kopt_error *err)
+{
+    uint64_t rank = 0;
+    size_t n_params = s->env.n_params;
+    if (!kp_space_rank(s->env.space, config, &rank) || !kp_pool_has(s->pool, rank))
+        return KOPT_OK;
+    if (!kp_pool_take(s->pool, rank)) /* it could not be written down */
+        return kp_err_nomem(err);
+    memcpy(s->given + s->env.n_given++ * n_params, config, n_params * sizeof(*config));
+    return KOPT_OK;
+}
+
+static kopt_status give_all(struct kp_search *s, const struct kp_search_options *o,
+                            kopt_error *err)
+{
+    size_t n_params = s->env.n_params;
+    size_t n = o->prior ? o->prior->n : 0;
+    s->given = kp_calloc((n + 1) * n_params + 1, sizeof(*s->given));
+    if (!s->given)
+        return kp_err_nomem(err);
+    kopt_status st = o->first ? give(s, o->first, err) : KOPT_OK;
+    for (size_t i = 0; i < n && st == KOPT_OK; i++)
+        st = give(s, o->prior->configs + i * n_params, err);
+    return st;
+}
+
+/* The memory of a search, its pool and its first configurations. */
 static kopt_status prepare(struct kp_search *s, const struct kp_space *space,
                            const struct kp_search_options *o, kopt_error *err)
 {
@@ -115,19 +143,13 @@ static kopt_status prepare(struct kp_search *s, const struct kp_space *space,
                                     .varied = s->varied,
                                     .pool = s->pool,
                                     .rng = &s->rng,
-                                    .window = o->window};
+                                    .window = o->window,
+                                    .prior = o->prior};
     for (size_t i = 0; i < n_params; i++) {
         if (kp_space_param(space, i)->n_values > 1)
             s->varied[s->env.n_varied++] = (uint32_t)i;
     }
-    uint64_t rank = 0;
-    if (!o->first || !kp_space_rank(space, o->first, &rank))
-        return KOPT_OK;
-    s->first = kp_calloc(n_params + 1, sizeof(*s->first));
-    if (!s->first || !kp_pool_take(s->pool, rank))
-        return kp_err_nomem(err);
-    memcpy(s->first, o->first, n_params * sizeof(*s->first));
-    return KOPT_OK;
+    return give_all(s, o, err);
 }
 
 kopt_status kp_search_new(const char *name, const struct kp_space *space,
@@ -166,7 +188,7 @@ void kp_search_free(struct kp_search *s)
         ops->close(s->state);
     kp_pool_free(s->pool);
     kp_free(s->varied);
-    kp_free(s->first);
+    kp_free(s->given);
     kp_free(s->ring);
     kp_free(s->configs);
     kp_free(s);
@@ -198,10 +220,9 @@ static bool next(struct kp_search *s, uint32_t *config)
 {
     const struct kp_search_ops *ops = tables[s->strategy];
     uint64_t rank = 0;
-    if (s->first) {
-        memcpy(config, s->first, s->env.n_params * sizeof(*config));
-        kp_free(s->first);
-        s->first = NULL;
+    if (s->n_handed < s->env.n_given) {
+        size_t n_params = s->env.n_params;
+        memcpy(config, s->given + s->n_handed++ * n_params, n_params * sizeof(*config));
         return true;
     }
     if (ops->propose && ops->propose(s->state, config) &&
@@ -215,7 +236,7 @@ bool kp_search_ask(struct kp_search *s, uint32_t *config, bool *waiting)
 {
     const struct kp_search_ops *ops = tables[s->strategy];
     *waiting = false;
-    if (!s->first && kp_pool_left(s->pool) == 0)
+    if (s->n_handed == s->env.n_given && kp_pool_left(s->pool) == 0)
         return false;
     if (!deliver(s)) {
         *waiting = true;

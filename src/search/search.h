@@ -8,6 +8,7 @@
 #define KP_SEARCH_SEARCH_H
 
 #include "base/error.h"
+#include "search/prior.h"
 #include "space/space.h"
 
 #include <stdbool.h>
@@ -20,6 +21,8 @@ struct kp_search_options {
     uint64_t budget;       /* evaluations that will be made at most; 0 = unknown. A hint */
     uint32_t window;       /* results that may be outstanding; at least 1 */
     const uint32_t *first; /* configuration to try first (n_params indices); NULL = none */
+    /* Tried next, in its order; NULL = none. Made for the same space; outlives the search. */
+    const struct kp_prior *prior;
 };
 
 struct kp_strategy {

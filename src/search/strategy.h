@@ -2,15 +2,16 @@
 /* What a strategy is made of. Layer: search; not for other layers.
  *
  * The common part (search.c) keeps the ranks that were asked, hands out the first
- * configuration, delivers results in the order of asking and draws at random where a strategy
- * has nothing in mind. A strategy only proposes and learns. To add one: a file with its
- * kp_strategy_* table and a line in KP_STRATEGY_MAP. */
+ * configuration and those of a prior, delivers results in the order of asking and draws at
+ * random where a strategy has nothing in mind. A strategy only proposes and learns. To add one:
+ * a file with its kp_strategy_* table and a line in KP_STRATEGY_MAP. */
 #ifndef KP_SEARCH_STRATEGY_H
 #define KP_SEARCH_STRATEGY_H
 
 #include "base/error.h"
 #include "base/rng.h"
 #include "search/pool.h"
+#include "search/prior.h"
 #include "space/space.h"
 
 /* id, name, one line; the first is the default. */
@@ -29,6 +30,9 @@ struct kp_search_env {
     struct kp_pool *pool; /* what is left; strategies look, only the common part takes */
     struct kp_rng *rng;
     uint32_t window;
+    const struct kp_prior *prior; /* NULL = none */
+    size_t n_given; /* asks that are answered before the strategy is asked: the first
+                       configuration and the prior's; not in the pool any more */
 };
 
 struct kp_search_ops {
