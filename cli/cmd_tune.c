@@ -35,6 +35,8 @@ static void fill(kopt_tune_options *to, const struct cli_tune_options *o, struct
     to->device = o->device;
     to->store = store;
     to->strategy = o->strategy;
+    to->model = o->model;
+    to->model_top = (unsigned)o->model_top;
     to->command = c->line;
     to->seed = (uint64_t)o->seed;
     to->max_evaluations = o->budget.evaluations;
@@ -123,6 +125,8 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     if (o->resume && (o->fresh || o->no_store))
         return cli_usage(c, "--resume and %s exclude each other",
                          o->fresh ? "--fresh" : "--no-store");
+    if (o->model_top && !o->model)
+        return cli_usage(c, "--model-top needs --model");
     int code = cli_target_get(c, args, &t);
     if (code == 0 && !o->no_store) {
         store = cli_store_path(c, o->store);
@@ -168,6 +172,8 @@ static const struct cli_example examples[] = {
     {"tune gemm.cu M=4096 N=4096 K=4096 --budget 25% --seed 7 --strategy random",
      "a quarter of the space, drawn at random"},
     {"tune gemm.cu M=4096 N=4096 K=4096 BM=64,128", "with one parameter narrowed"},
+    {"tune gemm.cu M=4096 N=4096 K=4096 --model gemm.model --budget 50",
+     "what a model predicts first, then on from there"},
     {"tune gemm.cl M=512 N=512 K=512 --json | jq -c 'select(.type==\"report\").best.config'",
      "the best configuration, for a script"},
 };
@@ -182,7 +188,7 @@ const struct cli_command cli_cmd_tune = {
         "Every configuration is compiled and run in a process of its own, checked against the "
         "kernel's reference, and written to the store. What is there already is not measured "
         "again: run the same command to go on after a stop, or with a larger budget. The default "
-        "configuration is tried first; the best few meet again in a final, interleaved race.\n\n"
+        "configuration is tried first, then what a model predicts (--model); the best few meet again in a final, interleaved race.\n\n"
         "The report gives medians; the percentage behind a time is half the width of the "
         "median's 95 % confidence interval, over it.\n\n"
         "Ctrl-C stops and keeps everything; once more exits at once.",

@@ -24,6 +24,8 @@ struct cli_tune_options {
     bool resume;
     bool fresh;
     const char *strategy;
+    const char *model;
+    int64_t model_top;
     int64_t seed;
     struct cli_budget budget;
     int64_t compilers;
@@ -39,7 +41,7 @@ struct cli_tune_options {
     bool json;
 };
 
-enum { CLI_TUNE_N_OPTS = 20 };
+enum { CLI_TUNE_N_OPTS = 22 };
 extern const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS];
 extern const struct cli_tune_options cli_tune_defaults;
 

@@ -103,6 +103,31 @@ static void print_speedup(struct cli_tune_view *v, const kopt_tune_report *r)
         cli_print(c, "          and %zu more\n", r->n_tied - TIED_SHOWN);
 }
 
+/* Where the best came from, and what trusting the model would have kept. */
+static void print_model(struct cli_tune_view *v, const kopt_tune_report *r)
+{
+    struct cli *c = v->c;
+    char share[CLI_NUM];
+    if (v->predictions == 0)
+        return;
+    if (r->best_rank)
+        cli_print(c, "model     the best is its prediction %llu of %llu",
+                  (unsigned long long)r->best_rank, (unsigned long long)v->predictions);
+    else
+        cli_print(c, "model     the best is %s",
+                  strcmp(r->best_from, "default") == 0 ? "the default" : "from the search");
+    if (r->best_rank == 1)
+        cli_print(c, "\n");
+    else if (!is_there(&r->predicted))
+        cli_print(c, "; the first prediction was not measured\n");
+    else if (r->predicted.outcome != KOPT_OUT_OK)
+        cli_print(c, "; the first prediction failed (%s)\n",
+                  kopt_outcome_name(r->predicted.outcome));
+    else
+        cli_print(c, "; the first prediction kept %s of the final best\n",
+                  cli_percent(r->predicted_share, share));
+}
+
 static void print_outcomes(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     static const struct cli_column columns[] = {
@@ -209,6 +234,7 @@ void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r)
     if (is_there(&r->best)) {
         print_best(v, r);
         print_speedup(v, r);
+        print_model(v, r);
     }
     print_outcomes(v, r);
     if (all_known(r))
@@ -264,6 +290,10 @@ void cli_tune_report_json(struct cli_tune_view *v, const kopt_tune_report *r)
     for (size_t i = 0; i < r->n_tied; i++)
         cli_json_str(&j, NULL, r->tied[i]);
     cli_json_close(&j, ']');
+    cli_json_str(&j, "best_from", r->best_from[0] ? r->best_from : NULL);
+    cli_json_u64(&j, "best_rank", r->best_rank);
+    cli_json_result_at(&j, "predicted", &r->predicted);
+    cli_json_num(&j, "predicted_share", r->predicted_share);
     cli_json_open(&j, "metrics", '[');
     for (size_t i = 0; i < r->n_metrics; i++) {
         cli_json_open(&j, NULL, '{');

@@ -41,8 +41,24 @@ static void json_start(const kopt_tune_start *s)
         cli_json_raw(&j, "budget", NULL);
     cli_json_u64(&j, "known", s->known);
     cli_json_int(&j, "compilers", s->compilers);
+    cli_json_str(&j, "model", s->model && s->model[0] ? s->model : NULL);
+    cli_json_u64(&j, "predictions", s->predictions);
+    cli_json_u64(&j, "predictions_dropped", s->predictions_dropped);
     cli_json_end(&j);
     (void)fflush(stdout);
+}
+
+/* "20 predictions of gemm.model first (3 are not in this space)" */
+static void add_model(struct cli_text *t, const kopt_tune_start *s)
+{
+    char n[CLI_NUM];
+    bool one = s->predictions == 1;
+    cli_text_addf(t, ", %s prediction%s of %s first", cli_count((double)s->predictions, n),
+                  one ? "" : "s", s->model);
+    if (s->predictions_dropped)
+        cli_text_addf(t, " (%s more %s not in this space)",
+                      cli_count((double)s->predictions_dropped, n),
+                      s->predictions_dropped == 1 ? "is" : "are");
 }
 
 static void on_start(void *user, const kopt_tune_start *s)
@@ -57,6 +73,7 @@ static void on_start(void *user, const kopt_tune_start *s)
     v->budget = s->budget;
     v->valid = s->valid;
     v->compilers = s->compilers;
+    v->predictions = s->predictions;
     if (v->json)
         json_start(s);
     char valid[CLI_NUM];
@@ -74,6 +91,8 @@ static void on_start(void *user, const kopt_tune_start *s)
         cli_text_addf(&t, ", at most %s", cli_count((double)s->budget, budget));
     if (s->known)
         cli_text_addf(&t, ", %s in the store already", cli_count((double)s->known, known));
+    if (s->model && s->model[0])
+        add_model(&t, s);
     cli_text_addf(&t, ", %u compile worker%s", s->compilers, s->compilers == 1 ? "" : "s");
     cli_note(c, "%s", t.ptr);
     free(t.ptr);

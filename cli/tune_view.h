@@ -21,6 +21,7 @@ struct cli_tune_view {
     uint64_t budget;
     uint64_t valid;
     unsigned compilers;
+    uint64_t predictions;
     /* one example for each kind of failure */
     char messages[KOPT_OUT_COUNT][CLI_EXAMPLE_BYTES];
     char configs[KOPT_OUT_COUNT][CLI_EXAMPLE_BYTES];

@@ -36,9 +36,12 @@ typedef struct kopt_tune_start {
     const char *store; /* path, "" = none */
     double cartesian;
     uint64_t valid;
-    uint64_t budget;    /* evaluations at most; 0 = no limit but the space */
-    uint64_t known;     /* configurations of this subject already in the store */
-    unsigned compilers; /* compile workers */
+    uint64_t budget;              /* evaluations at most; 0 = no limit but the space */
+    uint64_t known;               /* configurations of this subject already in the store */
+    unsigned compilers;           /* compile workers */
+    const char *model;            /* path, "" = none */
+    uint64_t predictions;         /* of the model, that are tried behind the default */
+    uint64_t predictions_dropped; /* that are not in this space */
 } kopt_tune_start;
 
 typedef struct kopt_tune_progress {
@@ -103,6 +106,12 @@ typedef struct kopt_tune_report {
                     them, or both, were only timed */
     int interrupted;           /* stopped by kopt_tuner_stop() or a time budget of the caller */
     const char *first_failure; /* message of the first result that was not ok; "" = all were */
+    const char *best_from;     /* "default", "model", "search"; "" when nothing was valid */
+    uint64_t best_rank;     /* its place among the model's predictions, from 1; 0 = no place */
+    kopt_result predicted;  /* the model's first prediction, the race's own where it ran there;
+                               config "" when there is none or it was not reached */
+    double predicted_share; /* the best's time over its time: what it keeps of the best speed;
+                               NaN = not known, it failed */
 } kopt_tune_report;
 
 /* Called on the thread that runs the session; may be NULL. Structs and strings are borrowed,
@@ -145,6 +154,10 @@ typedef struct kopt_tune_options {
         *compile_cache; /* folder of compiled images, made when it is missing: a later
                            session with the same source, macros and device does not compile
                            them again; not for devices that are CPUs. NULL: none */
+    const char *model;  /* path of a model file (kopt/predict.h): what it predicts for the
+                           problem  and the device is tried behind the default configuration, the
+                           likeliest first; then the search goes on from there. NULL: none */
+    unsigned model_top; /* predictions that are tried; 0 = 20, 4096 at most */
     kopt_tune_callbacks callbacks;
 } kopt_tune_options;
 
@@ -152,7 +165,9 @@ KOPT_API void kopt_tune_options_init(kopt_tune_options *o);
 
 /* Set a session up: kernel, device, space, store, data. Owner: kopt_tuner_free().
  * Errors: KOPT_EINPUT (kernel file), KOPT_EUSAGE (problem, options), KOPT_EENV (device),
- * KOPT_EFAILED (empty space: names the rule), those of the store, KOPT_ENOMEM. */
+ * KOPT_EFAILED (empty space: names the rule), those of the store, KOPT_ENOMEM. Of the model:
+ * those of kopt_model_open(), KOPT_EINPUT (it is of another kernel, or of one with other
+ * parameters, values or sizes). */
 KOPT_API KOPT_MUST_USE kopt_status kopt_tuner_new(const kopt_tune_options *o, kopt_tuner **out,
                                                   kopt_error *err);
 /* Search to the end of the budget, then the final race; once. The report is borrowed from the

@@ -57,6 +57,7 @@ struct kp_session {
     size_t cap_past;
 
     uint32_t *first; /* the default configuration */
+    struct kp_predictions predictions;
     struct kp_search *search;
     struct kp_asker *asker; /* while the search runs */
     uint64_t budget;
@@ -71,6 +72,7 @@ struct kp_session {
 
     struct kept best;       /* of the search; outcome ok, .config NULL = none yet */
     struct kept first_kept; /* the default's */
+    struct kept predicted;  /* the first prediction's */
     struct kept *top;       /* the fastest so far, ascending */
     size_t n_top;
     char *first_failure;

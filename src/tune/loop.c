@@ -78,6 +78,12 @@ static bool is_default(const struct kp_session *s, const struct item *it)
     return memcmp(it->k.config, s->first, s->n_params * sizeof(*s->first)) == 0;
 }
 
+static bool is_first_prediction(const struct kp_session *s, const struct item *it)
+{
+    const struct kp_prior *p = &s->predictions.prior;
+    return p->n > 0 && memcmp(it->k.config, p->configs, s->n_params * sizeof(*p->configs)) == 0;
+}
+
 static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error *err)
 {
     const kopt_result *r = &it->k.r;
@@ -88,6 +94,8 @@ static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error
     s->progress.by_outcome[r->outcome]++;
     if (is_first)
         st = kp_kept_copy(&s->first_kept, &it->k, s->n_params, err);
+    if (st == KOPT_OK && is_first_prediction(s, it))
+        st = kp_kept_copy(&s->predicted, &it->k, s->n_params, err);
     if (is_first && r->outcome == KOPT_OUT_OK && s->o.launch_timeout_s <= 0 &&
         20 * r->median_ns > 10e9)
         kp_lab_set_launch_timeout(s->lab, (int64_t)(20 * r->median_ns));

@@ -270,6 +270,15 @@ static size_t winner(const struct race *r)
     return best;
 }
 
+/* What the race found out of somebody who was known before: the default, the first prediction.
+ */
+static kopt_status take_over(struct kp_session *s, struct kept *known, const struct racer *x,
+                             bool *same, kopt_error *err)
+{
+    *same = known->config && same_config(s, x->k, known);
+    return *same ? kp_kept_copy(known, &x->row, s->n_params, err) : KOPT_OK;
+}
+
 /* Winner, speed-up over the default, and who cannot be told apart from the winner. From here on
  * the race's numbers are what is known of its racers. */
 static kopt_status judge(struct kp_session *s, struct race *r, kopt_error *err)
@@ -288,10 +297,13 @@ static kopt_status judge(struct kp_session *s, struct race *r, kopt_error *err)
             kp_ratio_interval(x->row.r.times_ns, w->row.r.times_ns, r->rounds);
         if (i == best)
             ratio = (struct kp_interval){1, 1, 1};
-        if (s->first_kept.config && same_config(s, x->k, &s->first_kept)) {
-            kopt_status st = kp_kept_copy(&s->first_kept, &x->row, s->n_params, err);
-            if (st != KOPT_OK)
-                return st;
+        bool same = false;
+        kopt_status st = take_over(s, &s->predicted, x, &same, err);
+        if (st == KOPT_OK)
+            st = take_over(s, &s->first_kept, x, &same, err);
+        if (st != KOPT_OK)
+            return st;
+        if (same) {
             s->report.speedup = is_ok(x) ? ratio.median : (double)NAN;
             s->report.speedup_low = is_ok(x) ? ratio.low : (double)NAN;
             s->report.speedup_high = is_ok(x) ? ratio.high : (double)NAN;

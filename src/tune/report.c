@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static double seconds(int64_t ns)
 {
@@ -72,6 +73,39 @@ static bool checked(const struct kp_session *s)
     return was_checked(&s->best) && (!first_ok || was_checked(&s->first_kept));
 }
 
+/* Its median in the search, where the race gave it another. */
+static double search_median(const struct kp_session *s, const struct kept *k)
+{
+    for (size_t i = 0; i < s->n_top; i++)
+        if (memcmp(s->top[i].config, k->config, s->n_params * sizeof(*k->config)) == 0)
+            return s->top[i].r.median_ns;
+    return k->r.median_ns;
+}
+
+/* Both times from the race, or both from the search. */
+static double predicted_share(const struct kp_session *s)
+{
+    const kopt_result *p = &s->predicted.r;
+    if (!s->best.config || !s->predicted.config || p->outcome != KOPT_OUT_OK)
+        return (double)NAN;
+    return (p->race ? s->best.r.median_ns : search_median(s, &s->best)) / p->median_ns;
+}
+
+static void origin(struct kp_session *s)
+{
+    kopt_tune_report *r = &s->report;
+    const struct kp_prior *p = &s->predictions.prior;
+    const uint32_t *best = s->best.config;
+    size_t place = best ? kp_prior_find(p, best) : p->n;
+    r->best_rank = place < p->n ? place + 1 : 0;
+    r->best_from = !best                                                      ? ""
+                   : memcmp(best, s->first, s->n_params * sizeof(*best)) == 0 ? "default"
+                   : r->best_rank                                             ? "model"
+                                                                              : "search";
+    r->predicted = s->predicted.config ? s->predicted.r : kp_result_unknown(KOPT_OUT_OK, "");
+    r->predicted_share = predicted_share(s);
+}
+
 kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
 {
     kopt_tune_report *r = &s->report;
@@ -86,6 +120,7 @@ kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
     r->checked = checked(s);
     r->interrupted = s->interrupted;
     r->first_failure = s->first_failure ? s->first_failure : "";
+    origin(s);
     split(s);
     return metrics(s, err);
 }

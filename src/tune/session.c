@@ -50,6 +50,9 @@ static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
     if (o->max_samples > KOPT_SAMPLES_MAX || o->min_samples > KOPT_SAMPLES_MAX)
         return kp_err(err, KOPT_EUSAGE, "more than %d samples of a configuration",
                       KOPT_SAMPLES_MAX);
+    if (o->model_top > KP_PRIOR_MAX || (o->model_top && !o->model))
+        return kp_err(err, KOPT_EUSAGE, "%u predictions %s", o->model_top,
+                      o->model ? "are more than a model gives" : "without a model");
     if (o->race > KOPT_RACE_MAX)
         return kp_err(err, KOPT_EUSAGE, "more than %d configurations in the final race",
                       KOPT_RACE_MAX);
@@ -193,7 +196,9 @@ static kopt_status make_search(struct kp_session *s, kopt_error *err)
     struct kp_search_options o = {.seed = s->o.seed ? s->o.seed : 1,
                                   .budget = unknown ? 0 : s->budget,
                                   .window = s->window,
-                                  .first = s->first};
+                                  .first = s->first,
+                                  .prior =
+                                      s->predictions.prior.n ? &s->predictions.prior : NULL};
     return kp_search_new(s->o.strategy, s->bound->space, &o, &s->search, err);
 }
 
@@ -217,7 +222,18 @@ static kopt_status begin_run(struct kp_session *s, kopt_error *err)
     return st;
 }
 
-static kopt_status open_all(struct kp_session *s, kopt_error *err)
+static kopt_status predict(struct kp_session *s, const struct kp_predictor *p, kopt_error *err)
+{
+    kopt_status st =
+        p->predict(p->user, s->bound, &kp_lab_device(s->lab)->limits, &s->predictions, err);
+    if (st == KOPT_OK && s->predictions.prior.n == 0)
+        kp_log(&s->log, KP_LOG_WARN,
+               "nothing that the model predicts is in this space; the search goes without it");
+    return st;
+}
+
+static kopt_status open_all(struct kp_session *s, const struct kp_predictor *predictor,
+                            kopt_error *err)
 {
     kopt_status st = kp_kernel_load(s->o.kernel, true, &s->kernel, err);
     if (st == KOPT_OK && s->kernel->not_read)
@@ -241,7 +257,9 @@ static kopt_status open_all(struct kp_session *s, kopt_error *err)
         return empty_space(s, err);
     set_budget(s);
     set_window(s);
-    st = make_search(s, err);
+    st = predictor ? predict(s, predictor, err) : KOPT_OK;
+    if (st == KOPT_OK)
+        st = make_search(s, err);
     if (st == KOPT_OK)
         st = kp_session_subject(s, err);
     if (st == KOPT_OK)
@@ -249,7 +267,8 @@ static kopt_status open_all(struct kp_session *s, kopt_error *err)
     return st == KOPT_OK ? begin_run(s, err) : st;
 }
 
-kopt_status kp_session_new(const kopt_tune_options *o, struct kp_session **out, kopt_error *err)
+kopt_status kp_session_new(const kopt_tune_options *o, const struct kp_predictor *predictor,
+                           struct kp_session **out, kopt_error *err)
 {
     *out = NULL;
     kopt_status st = check_options(o, err);
@@ -271,7 +290,7 @@ kopt_status kp_session_new(const kopt_tune_options *o, struct kp_session **out, 
     else if (s->stop_fd < 0 || s->wake_fd < 0)
         st = kp_err(err, KOPT_EIO, "cannot make an eventfd");
     else
-        st = open_all(s, err);
+        st = open_all(s, predictor, err);
     if (st != KOPT_OK) {
         kp_session_free(s);
         return st;
@@ -298,7 +317,10 @@ static void announce(struct kp_session *s)
                              .valid = kp_space_count(s->bound->space),
                              .budget = s->budget,
                              .known = s->known.n,
-                             .compilers = s->compilers};
+                             .compilers = s->compilers,
+                             .model = s->o.model ? s->o.model : "",
+                             .predictions = s->predictions.prior.n,
+                             .predictions_dropped = s->predictions.dropped};
     if (s->o.callbacks.start)
         s->o.callbacks.start(s->o.callbacks.user, &start);
 }
@@ -311,6 +333,12 @@ static void summary_json(const struct kp_session *s, struct kp_buf *out)
                 (unsigned long long)r->progress.from_store, (unsigned long long)s->n_measured);
     if (isfinite(r->best.median_ns))
         kp_buf_addf(out, "\"best_ns\":%.17g,", r->best.median_ns);
+    if (s->o.model) {
+        kp_buf_adds(out, "\"model\":{\"file\":");
+        kp_json_quote(kp_str_from(s->o.model), out);
+        kp_buf_addf(out, ",\"predictions\":%zu,\"best_rank\":%llu},", s->predictions.prior.n,
+                    (unsigned long long)r->best_rank);
+    }
     kp_buf_addf(out,
                 "\"wall_s\":%.6f,\"device_s\":%.6f,\"compile_s\":%.6f,\"idle_s\":%.6f,"
                 "\"search_s\":%.6f,\"store_s\":%.6f}",
@@ -391,6 +419,8 @@ void kp_session_free(struct kp_session *s)
         kp_free(s->tied_owned[i]);
     kp_kept_deinit(&s->best);
     kp_kept_deinit(&s->first_kept);
+    kp_kept_deinit(&s->predicted);
+    kp_prior_deinit(&s->predictions.prior);
     kp_map_deinit(&s->known);
     kp_map_deinit(&s->raced);
     kp_bound_free(s->bound);

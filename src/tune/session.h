@@ -5,11 +5,28 @@
 #define KP_TUNE_SESSION_H
 
 #include "kopt/tune.h"
+#include "search/prior.h"
+#include "space/kernel.h"
 
 struct kp_session;
 
-kopt_status kp_session_new(const kopt_tune_options *o, struct kp_session **out,
+/* Who knows what to expect of a problem: the session does not know models. */
+struct kp_predictions {
+    struct kp_prior prior; /* over the bound's space */
+    size_t dropped;        /* predictions that are not in it */
+};
+struct kp_predictor {
+    /* Called once, when kernel, problem and device are known. *out is zeroed before, and the
+     * session's afterwards. */
+    kopt_status (*predict)(void *user, const struct kp_bound *bound,
+                           const struct kp_limits *limits, struct kp_predictions *out,
                            kopt_error *err);
+    void *user;
+};
+
+/* `predictor`: NULL = none; it is not needed any more afterwards. */
+kopt_status kp_session_new(const kopt_tune_options *o, const struct kp_predictor *predictor,
+                           struct kp_session **out, kopt_error *err);
 kopt_status kp_session_run(struct kp_session *s, const kopt_tune_report **report,
                            kopt_error *err);
 void kp_session_stop(struct kp_session *s); /* async-signal-safe */
