@@ -330,7 +330,7 @@ static kopt_status bench_load(struct bench *b, kopt_error *err)
     for (size_t k = 0; k < b->n; k++) {
         struct image *im = &b->images[k];
         double *const times[3] = {im->build_ms, im->driver_ms, im->kopt_ms};
-        char name[16];
+        char name[24];
         (void)snprintf(name, sizeof(name), "%zu", k);
         for (int i = 0; i < 3; i++) {
             memcpy(&all[i][k * ROUNDS], times[i], ROUNDS * sizeof(double));

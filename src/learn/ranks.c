@@ -196,6 +196,7 @@ struct measuring {
     double *sum;
     double *squares;
     double *count;
+    float *features; /* of the encoder */
     kopt_error *err;
 };
 
@@ -309,15 +310,17 @@ static void fill_row(struct kp_ranks *r, const struct measuring *w, const struct
                      size_t p, size_t row)
 {
     const struct kp_dataset *d = r->lesson->data;
-    size_t E = kp_encoder_n_features(r->lesson->encoder);
+    size_t Z = r->ranking->n_coordinates;
     float *x = r->x + row * r->n_inputs;
     int32_t tokens[KP_FIELDS_MAX];
-    if (row == r->first[p])
+    if (row == r->first[p]) {
         kp_encode(r->lesson->encoder, d->problems + (size_t)r->problem[p] * d->n_fields, tokens,
-                  x);
-    else
-        memcpy(x, r->x + r->first[p] * r->n_inputs, E * sizeof(float));
-    kp_pair_features(&v->view, config_of(r, w, row), x + E);
+                  w->features);
+        kp_ranking_coordinates(r->ranking, w->features, x);
+    } else {
+        memcpy(x, r->x + r->first[p] * r->n_inputs, Z * sizeof(float));
+    }
+    kp_pair_features(&v->view, config_of(r, w, row), x + Z);
 }
 
 static kopt_status make_features(struct kp_ranks *r, struct measuring *w, size_t n_raw)
@@ -329,14 +332,17 @@ static kopt_status make_features(struct kp_ranks *r, struct measuring *w, size_t
     r->ranking->units = w->limits ? (double)w->limits->compute_units : 0;
     if (st == KOPT_OK)
         st = choose_features(r, w);
-    r->n_inputs = kp_encoder_n_features(l->encoder) + r->ranking->n_pairs;
+    r->n_inputs = r->ranking->n_coordinates + r->ranking->n_pairs;
     if (st == KOPT_OK && n_rows > FLOATS_MAX / r->n_inputs)
         st = kp_err(w->err, KOPT_EINPUT, "%zu rows are too many for a network that ranks",
                     n_rows);
     if (st != KOPT_OK)
         return st;
     r->x = kp_calloc(n_rows * r->n_inputs + 1, sizeof(*r->x));
-    return r->x ? for_rows(r, w, fill_row) : kp_err_nomem(w->err);
+    w->features = kp_calloc(kp_encoder_n_features(l->encoder) + 1, sizeof(*w->features));
+    st = r->x && w->features ? for_rows(r, w, fill_row) : kp_err_nomem(w->err);
+    kp_free(w->features);
+    return st;
 }
 
 bool kp_ranks_suit(const struct kp_dataset *d)

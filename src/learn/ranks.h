@@ -14,7 +14,7 @@
 struct kp_ranks {
     const struct kp_lesson *lesson;
     struct kp_ranking *ranking; /* configurations and features; no sites yet */
-    size_t n_inputs;            /* F: of the encoder and of pairs */
+    size_t n_inputs;            /* F: coordinates and features of pairs */
     size_t n_parts;
     /* Problems that are learned from. */
     size_t n;

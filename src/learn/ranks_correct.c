@@ -182,7 +182,7 @@ static void place_sites(struct correcting *c)
             continue; /* every network has learned from it */
         const float *x = c->r->x + c->r->first[p] * c->r->n_inputs;
         for (size_t d = 0; d < k->n_coordinates; d++)
-            c->at[c->n * k->n_coordinates + d] = x[k->coordinates[d]];
+            c->at[c->n * k->n_coordinates + d] = x[d];
         c->sites[c->n++] = (uint32_t)p;
     }
 }

@@ -233,7 +233,7 @@ static kopt_status read_ranking(struct loading *l)
         return st;
     const struct kp_ranking *r = l->m->ranking;
     if (l->shape.n_tokens == 1 && l->shape.n_vocab == r->n_configs &&
-        l->shape.n_features == kp_encoder_n_features(l->m->encoder) + r->n_pairs)
+        l->shape.n_features == r->n_coordinates + r->n_pairs)
         return KOPT_OK;
     return kp_err(l->err, KOPT_EINPUT, "the networks' inputs are not what 'ranking' gives");
 }

@@ -220,7 +220,13 @@ void kp_pair_features(const struct kp_pair_view *v, const uint32_t *config, floa
     }
 }
 
-void kp_ranking_correct(const struct kp_ranking *r, const float *features, float *scores)
+void kp_ranking_coordinates(const struct kp_ranking *r, const float *features, float *z)
+{
+    for (size_t c = 0; c < r->n_coordinates; c++)
+        z[c] = features[r->coordinates[c]];
+}
+
+void kp_ranking_correct(const struct kp_ranking *r, const float *z, float *scores)
 {
     if (r->n_sites == 0)
         return;
@@ -229,7 +235,7 @@ void kp_ranking_correct(const struct kp_ranking *r, const float *features, float
     for (size_t s = 0; s < r->n_sites; s++) {
         double square = 0;
         for (size_t c = 0; c < r->n_coordinates; c++) {
-            double d = (double)(features[r->coordinates[c]] - at[s * r->n_coordinates + c]);
+            double d = (double)(z[c] - at[s * r->n_coordinates + c]);
             square += d * d;
         }
         double w = exp(-square / (2 * r->length * r->length));
@@ -238,10 +244,16 @@ void kp_ranking_correct(const struct kp_ranking *r, const float *features, float
     }
 }
 
+double kp_ranking_slowdown(double logp_first, double logp)
+{
+    return exp((logp_first - logp) * temperature);
+}
+
 /* --- asking ---------------------------------------------------------------------------------
  */
 
 struct asking {
+    float *z;         /* [n_coordinates] */
     float *x;         /* [n_configs][F] */
     float *alone;     /* [n_configs]: by the networks alone */
     float *scores;    /* [n_configs]: with the correction */
@@ -253,12 +265,13 @@ struct asking {
 
 static size_t inputs(const struct kp_model *m)
 {
-    return kp_encoder_n_features(m->encoder) + m->ranking->n_pairs;
+    return m->ranking->n_coordinates + m->ranking->n_pairs;
 }
 
 static void lay_out(const struct kp_model *m, struct kp_carve *c, struct asking *a)
 {
     size_t n = m->ranking->n_configs;
+    a->z = kp_carve_take(c, m->ranking->n_coordinates + 1);
     a->x = kp_carve_take(c, n * inputs(m));
     a->alone = kp_carve_take(c, n);
     a->scores = kp_carve_take(c, n);
@@ -296,14 +309,14 @@ static size_t score(const struct kp_model *m, const struct kp_rank_question *q,
 {
     const struct kp_ranking *r = m->ranking;
     const struct kp_pair_view view = {r, m->targets, m->rules, q->problem, q->slots, q->known};
-    size_t E = kp_encoder_n_features(m->encoder);
     size_t n = 0;
+    kp_ranking_coordinates(r, q->features, a->z);
     for (size_t c = 0; c < r->n_configs; c++) {
         const uint32_t *config = r->configs + c * r->n_targets;
         if (!is_allowed(&q->allowed, config, r->n_targets))
             continue;
-        memcpy(a->x + n * inputs(m), q->features, E * sizeof(float));
-        kp_pair_features(&view, config, a->x + n * inputs(m) + E);
+        memcpy(a->x + n * inputs(m), a->z, r->n_coordinates * sizeof(float));
+        kp_pair_features(&view, config, a->x + n * inputs(m) + r->n_coordinates);
         a->numbers[n++] = (int32_t)c;
     }
     memset(a->alone, 0, r->n_configs * sizeof(float));
@@ -313,7 +326,7 @@ static size_t score(const struct kp_model *m, const struct kp_rank_question *q,
             a->alone[a->numbers[i]] += a->one[i] / (float)m->n_nets;
     }
     memcpy(a->scores, a->alone, r->n_configs * sizeof(float));
-    kp_ranking_correct(r, q->features, a->scores);
+    kp_ranking_correct(r, a->z, a->scores);
     return n;
 }
 

@@ -2,7 +2,7 @@
 /* What a model that ranks has beside its networks: the configurations that it knows, features
  * of a problem and a configuration together, and what the networks were off by. Layer: model.
  *
- * A network that ranks sees x = [features of the encoder; features of the pair]. Behind it
+ * A network that ranks sees x = [z; features of the pair]. Behind it
  * stands a correction: regression kriging (Hengl, Heuvelink and Rossiter, Computers &
  * Geosciences 33, 2007) of what the networks were off by at problems that they had not learned
  * from,
@@ -94,9 +94,10 @@ struct kp_pair_view {
 void kp_pair_raw(const struct kp_pair_view *v, const uint32_t *config, double *raw);
 void kp_pair_features(const struct kp_pair_view *v, const uint32_t *config, float *out);
 
-/* The correction of all configurations, added to scores[n_configs]; features[E] of the encoder.
- */
-void kp_ranking_correct(const struct kp_ranking *r, const float *features, float *scores);
+/* z[n_coordinates] from the features of the encoder. */
+void kp_ranking_coordinates(const struct kp_ranking *r, const float *features, float *z);
+/* The correction of all configurations, added to scores[n_configs]. */
+void kp_ranking_correct(const struct kp_ranking *r, const float *z, float *scores);
 
 struct kp_json *kp_ranking_to_json(const struct kp_ranking *r);
 /* Nothing in it is trusted. Errors: KOPT_EINPUT, KOPT_ENOMEM. */
@@ -122,5 +123,8 @@ size_t kp_ranking_work(const struct kp_model *m);
  * many. */
 size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q, float *work,
                       uint32_t *configs, double *logp);
+
+/* How many times as long as the first of an answer one of it takes, as the networks see it. */
+double kp_ranking_slowdown(double logp_first, double logp);
 
 #endif

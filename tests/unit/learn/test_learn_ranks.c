@@ -468,15 +468,17 @@ static void test_correction(void **state)
     int32_t tokens[KP_FIELDS_MAX];
     const double problem[KP_FIELDS_MAX] = {333, 555};
     kp_encode(m->encoder, problem, tokens, features);
-    kp_ranking_correct(r, features, scores);
+    float z[8];
+    assert_true(r->n_coordinates <= 8);
+    kp_ranking_coordinates(r, features, z);
+    kp_ranking_correct(r, z, scores);
     const float *at = kp_ranking_sites(r, KP_SITES_AT);
     const float *field = kp_ranking_sites(r, KP_SITES_FIELD);
     double want = 0;
     for (size_t s = 0; s < r->n_sites; s++) {
         double square = 0;
         for (size_t c = 0; c < r->n_coordinates; c++)
-            square +=
-                pow((double)(features[r->coordinates[c]] - at[s * r->n_coordinates + c]), 2);
+            square += pow((double)(z[c] - at[s * r->n_coordinates + c]), 2);
         want +=
             exp(-square / 2 / (r->length * r->length)) * (double)field[s * r->n_configs + 5];
     }

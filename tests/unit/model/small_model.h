@@ -145,7 +145,7 @@ static inline void small_nets(struct kp_model *m, const struct small_plan *plan)
         small_ranking(m);
         shape.n_tokens = 1;
         shape.n_vocab = m->ranking->n_configs;
-        shape.n_features += m->ranking->n_pairs;
+        shape.n_features = m->ranking->n_coordinates + m->ranking->n_pairs;
     }
     for (size_t p = 0; p < m->n_targets; p++)
         shape.n_values[p] = m->targets[p].n_values;

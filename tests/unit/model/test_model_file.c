@@ -457,7 +457,8 @@ static void test_numbers_that_are_not_finite(void **state)
 /* --- cut ------------------------------------------------------------------------------------
  */
 
-static void prefixes_are_errors(const char *net)
+/* Every `step`th of them. */
+static void prefixes_are_errors(const char *net, size_t step)
 {
     struct small_plan plan = whole;
     plan.net = net;
@@ -468,7 +469,7 @@ static void prefixes_are_errors(const char *net)
     struct kp_buf b = content(PATH);
     uint64_t n;
     memcpy(&n, b.ptr, 8);
-    for (size_t len = b.len; len-- > 0;) {
+    for (size_t len = b.len - 1; len > step; len -= step) {
         kopt_error err = {0};
         struct kp_model *loaded;
         assert_int_equal(truncate(PATH, (off_t)len), 0);
@@ -483,8 +484,8 @@ static void prefixes_are_errors(const char *net)
 static void test_every_prefix_is_an_error(void **state)
 {
     (void)state;
-    prefixes_are_errors("factored");
-    prefixes_are_errors("ranker");
+    prefixes_are_errors("factored", 1);
+    prefixes_are_errors("ranker", 13);
 }
 
 /* --- another order --------------------------------------------------------------------------
