@@ -211,7 +211,8 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         return cli_usage(c, "--problems needs --json");
     kopt_eval_options eo;
     kopt_eval_options_init(&eo);
-    eo.model = args->words[0];
+    char *path = cli_model_path(c, args->words[0]);
+    eo.model = path;
     eo.data.path = args->words[1];
     eo.data.where = cli_words(&o->where);
     eo.data.n_where = o->where.n;
@@ -224,6 +225,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     eo.problem = o->problems ? on_problem : NULL;
     cli_progress_init(&v.progress, &c->err, c->verbosity < 0);
     kopt_status st = kopt_eval(&eo, &rows, &n, &err);
+    free(path);
     cli_progress_clear(&v.progress);
     int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(c, &err);
     if (st == KOPT_OK && o->json)

@@ -5,6 +5,7 @@
 #include "cli/rules.h"
 #include "cli/units.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct export_options {
@@ -100,7 +101,9 @@ static int write_out(struct cli *c, const struct words *w, const struct export_o
 {
     kopt_model *m = NULL;
     kopt_error err = {0};
-    kopt_status st = kopt_model_open(w->model, &m, &err);
+    char *path = cli_model_path(c, w->model);
+    kopt_status st = kopt_model_open(path, &m, &err);
+    free(path);
     if (st == KOPT_OK && o->miopen) {
         st = write_miopen(c, m, w, o, &err);
     } else if (st == KOPT_OK) {

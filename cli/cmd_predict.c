@@ -3,9 +3,13 @@
 #include "cli/cmds.h"
 #include "cli/json.h"
 #include "cli/mem.h"
+#include "cli/rules.h"
 #include "cli/table.h"
 #include "cli/target.h"
 #include "cli/units.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 struct predict_options {
     int64_t top;
@@ -18,12 +22,17 @@ struct predict_options {
 
 static void show(struct cli *c, const kopt_prediction *p, size_t n)
 {
-    static const struct cli_column columns[] = {{"PROBABILITY", CLI_RIGHT, CLI_WHOLE},
-                                                {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
+    bool ranked = n && !isnan(p[0].slowdown);
+    const struct cli_column columns[] = {
+        {ranked ? "EXPECTED TIME" : "PROBABILITY", CLI_RIGHT, CLI_WHOLE},
+        {"CONFIGURATION", CLI_LEFT, CLI_WRAP}};
     char text[CLI_NUM];
     struct cli_table *t = cli_table_new(columns, CLI_LEN(columns));
     for (size_t i = 0; i < n; i++) {
-        cli_cell(t, CLI_PLAIN, "%s", cli_percent(p[i].probability, text));
+        if (ranked)
+            cli_cell(t, CLI_PLAIN, "%.3f x", p[i].slowdown);
+        else
+            cli_cell(t, CLI_PLAIN, "%s", cli_percent(p[i].probability, text));
         cli_cell(t, i ? CLI_PLAIN : CLI_BOLD, "%s", p[i].text);
     }
     cli_table_print(t, &c->out, 0);
@@ -37,6 +46,7 @@ static void show_json(const kopt_model *m, const kopt_prediction *p, size_t n)
         cli_json_str(&j, "kernel", kopt_model_kernel(m));
         cli_json_u64(&j, "place", i + 1);
         cli_json_num(&j, "probability", p[i].probability);
+        cli_json_num(&j, "slowdown", p[i].slowdown);
         cli_json_raw(&j, "config", p[i].config);
         cli_json_end(&j);
     }
@@ -55,7 +65,9 @@ static int ask(struct cli *c, const struct cli_target *t, const struct predict_o
     po.unconstrained = o->no_rules;
     po.device = o->device;
     po.limits = o->limits;
-    kopt_status st = kopt_model_open(t->file, &m, &err);
+    char *path = cli_model_path(c, t->file);
+    kopt_status st = kopt_model_open(path, &m, &err);
+    free(path);
     if (st == KOPT_OK)
         st = kopt_predict(m, t->problem, t->n_problem, &po, &p, &n, &err);
     int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(c, &err);
@@ -120,7 +132,7 @@ static const struct cli_opt opts[] = {
      .arg = "ID",
      .complete = CLI_COMPLETE_DEVICE,
      .offset = offsetof(struct predict_options, device),
-     .help = "whose limits the rules use (default: none, and rules about a device do not bind)",
+     .help = "whose limits the rules use (default: those that the model was trained with)",
      .group = "For which device"},
     {.name = "device-limits",
      .kind = CLI_TEXT,
@@ -131,7 +143,8 @@ static const struct cli_opt opts[] = {
 };
 
 static const struct cli_example examples[] = {
-    {"predict gemm.model M=512 N=512 K=512 --top 5", "the five likeliest configurations"},
+    {"predict gemm M=4096 N=4096 K=512 --top 5",
+     "the five best, by the model of gemm that comes with kopt"},
     {"predict gemm.model M=512 N=512 K=512 --json | jq -c .config",
      "the best one, for a script"},
     {"predict gemm.model M=512 N=512 K=512 --device-limits max_threads=1024,shared_bytes=49152",
@@ -142,11 +155,15 @@ const struct cli_command cli_cmd_predict = {
     .name = "predict",
     .summary = "ask a model for the configurations of a problem",
     .args = "FILE NAME=VALUE..",
-    .about = "FILE is a model that kopt train wrote. NAME=VALUE gives what the problem is made "
-             "of; a name that is missing is named in the message, together with all others. "
-             "Nothing is measured.\n\n"
-             "Every configuration satisfies the rules in the model, whatever the problem. The "
-             "probability is the model's own, of the whole configuration.",
+    .about =
+        "FILE is a model that kopt train wrote, or the name of one that comes with kopt: "
+        "convolution, gemm and softmax, for an NVIDIA H200. NAME=VALUE gives what the "
+        "problem is made of; a name that is missing is named in the message, together with "
+        "all others. Nothing is measured.\n\n"
+        "Every configuration satisfies the rules in the model, whatever the problem. A ranker "
+        "says how many times as long as the first each is expected to take. The probability "
+        "of other networks is their own, of the whole configuration. Without --device and "
+        "--device-limits the rules are for the device that the model was trained for.",
     .opts = opts,
     .n_opts = CLI_LEN(opts),
     .examples = examples,

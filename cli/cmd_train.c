@@ -268,7 +268,9 @@ static const struct cli_opt opts[] = {
      .arg = "NAME",
      .offset = AT(network),
      .complete = CLI_COMPLETE_NETWORK,
-     .help = "kind of network, see below (default: the first)",
+     .help =
+         "kind of network, see below (default: ranker where most problems have times of many "
+         "configurations, else the first)",
      .group = "Model"},
     {.name = "output",
      .letter = 'o',
@@ -284,7 +286,7 @@ static const struct cli_opt opts[] = {
      .max = CLI_NETS_MAX,
      .offset = AT(nets),
      .help =
-         "networks whose answers are averaged (default 5 of the default kind, 1 of others)"},
+         "networks whose answers are averaged (default 5 of the default kinds, 1 of others)"},
     {.name = "hidden",
      .kind = CLI_INT,
      .arg = "N",
@@ -346,7 +348,8 @@ static const struct cli_opt opts[] = {
      .min = 1,
      .max = 1e6,
      .offset = AT(patience),
-     .help = "epochs without a better validation loss before a network is done (default 12)"},
+     .help =
+         "epochs without a better validation loss before a network is done (default 12; ranker: no end)"},
     {.name = "batch",
      .kind = CLI_INT,
      .arg = "N",

@@ -3,6 +3,7 @@
 #include "cli/cmds.h"
 #include "cli/mem.h"
 #include "cli/paths.h"
+#include "cli/rules.h"
 #include "cli/signals.h"
 #include "cli/target.h"
 #include "cli/tune_opts.h"
@@ -35,7 +36,6 @@ static void fill(kopt_tune_options *to, const struct cli_tune_options *o, struct
     to->device = o->device;
     to->store = store;
     to->strategy = o->strategy;
-    to->model = o->model;
     to->model_top = (unsigned)o->model_top;
     to->command = c->line;
     to->seed = (uint64_t)o->seed;
@@ -140,11 +140,14 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         struct cli_tune_view view;
         cli_tune_view_init(&view, c, o->json);
         char *cache = o->no_compile_cache ? NULL : cli_compile_cache_path(c);
+        char *model = o->model ? cli_model_path(c, o->model) : NULL;
         fill(&to, o, c, &t, store);
         to.compile_cache = cache;
+        to.model = model;
         to.callbacks = cli_tune_view_callbacks(&view);
         code = tune(c, &to, &view);
         free(cache);
+        free(model);
     }
     free(store);
     cli_free(t.problem);

@@ -148,3 +148,56 @@ char *cli_rules_path(struct cli *c, const char *given)
     free(names);
     return NULL;
 }
+
+/* --- built-in models -----------------------------------------------------------------------
+ */
+
+static bool is_there(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+/* In one of the folders of `models`, the first by name. */
+static char *find_below(const char *models, const char *name)
+{
+    struct names list = {0};
+    struct dirent *e;
+    char *found = NULL;
+    DIR *d = opendir(models);
+    while (d &&
+           (e = readdir(d)) != NULL) { /* NOLINT(concurrency-mt-unsafe): a stream of ours */
+        if (e->d_name[0] == '.')
+            continue;
+        list.names = cli_grow(list.names, &list.cap, list.n, sizeof(*list.names));
+        list.names[list.n++] = cli_strf("%s/%s/%s.model", models, e->d_name, name);
+    }
+    if (d)
+        (void)closedir(d);
+    if (list.n)
+        qsort(list.names, list.n, sizeof(*list.names), by_text);
+    for (size_t i = 0; i < list.n; i++) {
+        if (!found && is_there(list.names[i]))
+            found = list.names[i];
+        else
+            free(list.names[i]);
+    }
+    free(list.names);
+    return found;
+}
+
+char *cli_model_path(struct cli *c, const char *given)
+{
+    char *share = is_there(given) ? NULL : share_folder(c);
+    char *found = NULL;
+    if (share) {
+        char *models = cli_strf("%s/models", share);
+        found = cli_strf("%s/%s.model", models, given);
+        if (!is_there(found)) {
+            free(found);
+            found = find_below(models, given);
+        }
+        free(models);
+    }
+    free(share);
+    return found ? found : cli_strdup(given);
+}

@@ -30,4 +30,8 @@ char *cli_built_in_names(struct cli *c);
  * neither. */
 char *cli_rules_path(struct cli *c, const char *given);
 
+/* A model: the file `given`, else the one of that name that comes with kopt
+ * (models/NAME.model, models/DEVICE/NAME.model), else `given`. The caller frees it. */
+char *cli_model_path(struct cli *c, const char *given);
+
 #endif

@@ -41,6 +41,7 @@ static void json_start(const kopt_train_start *s)
     cli_json_u64(&j, "examples", s->examples);
     cli_json_u64(&j, "constant", s->constant);
     cli_json_u64(&j, "canonical", s->canonical);
+    cli_json_u64(&j, "ranked", s->ranked);
     cli_json_u64(&j, "fields", s->fields);
     cli_json_u64(&j, "parameters", s->params);
     cli_json_u64(&j, "numbers", s->parameters);
@@ -84,6 +85,12 @@ static void note_data(struct cli *c, const kopt_train_start *s)
                  "%s configurations are learned: some problems have several that are as good, "
                  "or nearly so",
                  cli_count((double)s->examples, n));
+    if (s->ranked)
+        cli_note(
+            c,
+            "%s configurations are ranked; any that were far from the best with every problem "
+            "are not",
+            cli_count((double)s->ranked, n));
     if (s->canonical)
         cli_note(c, "%s row%s parameters without effect, learned with their canonical values",
                  cli_count((double)s->canonical, n), s->canonical == 1 ? " has" : "s have");

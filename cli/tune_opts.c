@@ -232,8 +232,8 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .arg = "FILE",
      .offset = AT(model),
      .complete = CLI_COMPLETE_FILE,
-     .help = "a model of the kernel, from kopt train: what it predicts is measured first, and "
-             "the search goes on from there"},
+     .help = "a model of the kernel, from kopt train, or the name of one that comes with kopt: "
+             "what it predicts is measured first, and the search goes on from there"},
     {.name = "model-top",
      .kind = CLI_INT,
      .arg = "N",

@@ -38,7 +38,8 @@ typedef struct kopt_predict_options {
     size_t width;        /* of the beam; 0 = the larger of top and 8 */
     int unconstrained;   /* 1: leave the rules aside */
     const char *limits;  /* of the device, "max_threads=1024,.."; NULL: those of `device` */
-    const char *device;  /* "cuda:0"; NULL: none, and rules about devices do not bind */
+    const char *device; /* "cuda:0". Where both are NULL the limits are those that the model was
+                           trained with; without any, rules about devices do not bind */
 } kopt_predict_options;
 KOPT_API void kopt_predict_options_init(kopt_predict_options *o);
 
@@ -46,6 +47,7 @@ typedef struct kopt_prediction {
     const char *text;   /* "BM=64,BN=32" */
     const char *config; /* {"BM":64,"BN":32} */
     double probability; /* of the whole configuration, as the model sees it */
+    double slowdown; /* its time over that of the first, as a ranker sees it; NaN: of others */
 } kopt_prediction;
 
 /* `problem`: "N=32" or "direction=F", .. *out: *n predictions, the likeliest first, with their
@@ -184,6 +186,7 @@ typedef struct kopt_train_start {
                          measured nearly as fast as the best */
     size_t constant;  /* parameters with one value only */
     size_t canonical; /* rows put in canonical form */
+    size_t ranked;    /* configurations that a ranker chooses from; 0: of other networks */
     size_t fields, params, parameters; /* the last: numbers of one network */
     unsigned resumed;     /* epochs that were done before, of network `resumed_net`; 0 = none */
     unsigned resumed_net; /* from 0 */
@@ -193,9 +196,11 @@ typedef struct kopt_train_start {
 typedef struct kopt_train_options {
     size_t struct_bytes; /* set by kopt_train_options_init() */
     kopt_data_options data;
-    const char *network; /* NULL: "factored" */
+    const char *network; /* NULL: "ranker" where most problems have times of many
+                            configurations, else "factored" */
     const char *out;     /* the model file */
-    unsigned nets;       /* networks whose answers are averaged; 0 = 1, or 5 for factored */
+    unsigned nets;       /* networks whose answers are averaged; 0 = 1, or 5 for factored and
+                            ranker */
     uint64_t seed;       /* 0 = 1; the same data, options and seed give the same file */
     unsigned threads;    /* 0 = one for each core; has no influence on the result */
     unsigned epochs;     /* at most, for each network */

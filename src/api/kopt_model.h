@@ -24,7 +24,9 @@ struct kopt_model {
     struct kp_model *model;
     struct kp_buf info;
     struct kp_config_texts texts;
-    unsigned used;                    /* kp_limits_used() by its rules */
+    unsigned used; /* kp_limits_used() by its rules */
+    bool has_own;  /* is it known what device it was trained for? */
+    struct kp_limits own;
     struct kp_known_devices *devices; /* that were asked once */
 };
 

@@ -3,10 +3,26 @@
 #include "api/kopt_model.h"
 #include "api/limits.h"
 #include "base/alloc.h"
+#include "model/ranking.h"
 
 #include <math.h>
 
-enum { INFO_MAX = 64 << 20, NAMES_BYTES = 4096 };
+enum { INFO_MAX = 64 << 20, NAMES_BYTES = 4096, LIMITS_BYTES = 512 };
+
+/* The limits that stood beside the data. Nothing in a model's info is needed: where they cannot
+ * be read there are none. */
+static void find_own_limits(kopt_model *m)
+{
+    struct kp_str s;
+    char text[LIMITS_BYTES];
+    kopt_error err;
+    if (!m->model->rules || !kp_json_as_str(kp_json_get(m->model->info, "limits"), &s) ||
+        s.len == 0 || s.len >= sizeof(text))
+        return;
+    memcpy(text, s.ptr, s.len);
+    text[s.len] = 0;
+    m->has_own = kp_limits_read(m->used, text, &m->own, &err) == KOPT_OK;
+}
 
 kopt_status kopt_model_open(const char *path, kopt_model **out, kopt_error *err)
 {
@@ -35,6 +51,7 @@ kopt_status kopt_model_open(const char *path, kopt_model **out, kopt_error *err)
         kopt_model_close(m);
         return st;
     }
+    find_own_limits(m);
     *out = m;
     return KOPT_OK;
 }
@@ -156,8 +173,11 @@ kopt_status kp_model_limits(const kopt_model *m, const kopt_predict_options *o,
 {
     *out = (struct kp_limits){0};
     *has = o->limits || o->device;
-    if (!*has)
+    if (!*has) {
+        *has = m->has_own;
+        *out = m->own;
         return KOPT_OK;
+    }
     if (!m->model->rules)
         return kp_err(err, KOPT_EUSAGE,
                       "the model has no rules that a device's limits could be for");
@@ -199,6 +219,8 @@ static kopt_status give(const kopt_model *m, const struct kp_prediction *p,
         block[i].text = at;
         block[i].config = at = kp_config_write(&m->texts, config, KP_CONFIG_TEXT, at);
         block[i].probability = exp(p->logp[i]);
+        block[i].slowdown =
+            m->model->ranking ? kp_ranking_slowdown(p->logp[0], p->logp[i]) : (double)NAN;
         at = kp_config_write(&m->texts, config, KP_CONFIG_JSON, at);
     }
     *out = block;

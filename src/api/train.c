@@ -55,11 +55,11 @@ const char *kopt_network(size_t i, const char **about)
 
 static kopt_status find_network(struct training *t, const struct kp_net_ops **ops)
 {
-    const char *name = t->o->network ? t->o->network : kp_net_at(0)->name;
+    const char *name = t->o->network;
     struct kp_buf names = KP_BUF_INIT(LIST_MAX);
     const struct kp_net_ops *at;
-    *ops = kp_net_find(name);
-    if (*ops)
+    *ops = name ? kp_net_find(name) : NULL;
+    if (!name || *ops) /* without a name the data will tell */
         return KOPT_OK;
     kopt_status st = kp_err(t->err, KOPT_EUSAGE, "there is no network '%s'", name);
     for (size_t i = 0; (at = kp_net_at(i)) != NULL; i++)
@@ -151,6 +151,17 @@ static void set_sizes(const kopt_train_options *o, struct kp_fit_options *f)
         p->smoothing = o->smoothing > 0 ? (float)o->smoothing : 0;
 }
 
+static void choose_fit(struct training *t)
+{
+    const kopt_train_options *o = t->o;
+    const struct kp_net_ops *ops = t->fit.ops;
+    if (!ops)
+        ops = kp_ranks_suit(t->data.set) ? kp_net_find("ranker") : kp_net_at(0);
+    t->fit = kp_fit_default(ops);
+    t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : t->fit.nets;
+    set_sizes(o, &t->fit);
+}
+
 static kopt_status read_options(struct training *t)
 {
     const kopt_train_options *o = t->o;
@@ -168,9 +179,7 @@ static kopt_status read_options(struct training *t)
         st = check_out(o, t->err);
     if (st != KOPT_OK)
         return st;
-    t->fit = kp_fit_default(ops);
-    t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : t->fit.nets;
-    set_sizes(o, &t->fit);
+    t->fit.ops = ops;
     t->near_best = o->near_best == 0 ? near_default : o->near_best > 0 ? o->near_best : 0;
     size_t n = strlen(o->out) + sizeof(".partial");
     t->partial_path = kp_calloc(n, 1);
@@ -369,6 +378,7 @@ static kopt_status make_lesson(struct training *t)
         st = check_group(t);
     if (st != KOPT_OK)
         return st;
+    choose_fit(t);
     const struct kp_lesson_options lo = {.split = {.salt = SALT,
                                                    .fold = o->fold,
                                                    .group = o->n_group ? o->group : NULL,
@@ -433,9 +443,11 @@ static void tell_start(const struct training *t)
                                 .valid = l->count[KP_ROLE_VALID],
                                 .test = l->count[KP_ROLE_TEST],
                                 .without = l->n_without,
-                                .examples = e->first[e->n] / l->repeat,
+                                .examples = t->ranks ? l->count[KP_ROLE_TRAIN] - l->n_without
+                                                     : e->first[e->n] / l->repeat,
                                 .constant = l->n_constant,
-                                .canonical = l->n_canonical,
+                                .canonical = t->ranks ? 0 : l->n_canonical,
+                                .ranked = t->ranks ? t->ranks->ranking->n_configs : 0,
                                 .fields = r->n_raw,
                                 .params = t->data.set->n_targets,
                                 .parameters = t->n_params,

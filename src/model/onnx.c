@@ -329,7 +329,7 @@ static kopt_status check(const struct kp_model *m, kopt_error *err)
                           ONNX_NAME / 2);
     for (size_t k = 0; k < m->n_nets; k++) {
         const struct kp_net *net = m->nets[k];
-        if (kp_net_find(net->ops->name) != net->ops)
+        if (kp_net_find(net->ops->name) != net->ops || net->ops->rank)
             return kp_err(err, KOPT_EINPUT, "networks of kind '%s' cannot be exported",
                           net->ops->name);
         for (size_t i = 0; i < net->params.n_floats; i++)

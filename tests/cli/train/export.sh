@@ -9,7 +9,7 @@ for i in range(120):
     v = f"{1 + i % 2},{8 << i // 5 % 3},{2 + i % 3},{16 << i // 11 % 3},1,{1 << i % 2},{1 << i % 3},1"
     print(f"{p}=ConvAsm1x1U:{v}")
 END
-small='--nets 1 --hidden 16 --embed 4 --epochs 3 -q'
+small='--model factored --nets 1 --hidden 16 --embed 4 --epochs 3 -q'
 kopt train train.txt --kernel ConvAsm1x1U -o m.model $small >/dev/null || exit
 tiles_csv 60 >data.csv
 kopt train data.csv --rules "$DATA/tiles.kopt" -o tiles.model $small >/dev/null || exit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 tiles_csv 200 >data.csv
-kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --nets 2 --hidden 16 --embed 4 --epochs 3 -q \
+kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --model factored --nets 2 --hidden 16 --embed 4 --epochs 3 -q \
     --batch 16 --json >lines || exit
 json_lines source kernel network rows left_out skipped unlisted train valid test all_failed examples constant \
     canonical fields parameters numbers resumed net nets epoch epochs best_epoch interrupted file networks.1.net \

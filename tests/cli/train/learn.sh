@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # From a table of times to a model, its judgement and its answers.
 tiles_csv 200 >data.csv
-kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --nets 2 --hidden 16 --embed 4 --epochs 30 \
+kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --model factored --nets 2 --hidden 16 --embed 4 --epochs 30 \
     --batch 16 --rate 0.01 -j 1 >table || exit
 head -1 table
 wc -l <table

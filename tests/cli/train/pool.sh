@@ -4,7 +4,7 @@ tiles_csv 200 >data.csv
 sed -n '3,$s/,s,/,w,/p' data.csv >more && cat more >>data.csv
 tiles_csv 221 | sed 's/,s,/,w,/' >other.csv
 rules="--rules $DATA/tiles.kopt"
-small='-o m.model --nets 1 --hidden 8 --embed 2 --epochs 2 -j 1'
+small='--model factored -o m.model --nets 1 --hidden 8 --embed 2 --epochs 2 -j 1'
 kopt train data.csv $rules --where kind=s $small 2>&1 >/dev/null | grep -v 'is written'
 kopt train data.csv old=other.csv $rules --where kind=s --also kind=w $small 2>&1 >/dev/null | grep -v 'is written'
 kopt eval m.model data.csv 2>&1 >/dev/null

@@ -3,7 +3,7 @@
 tiles_csv 200 >data.csv
 mkdir -p share/kernels
 cp "$DATA/tiles.kopt" share/kernels
-small='-o m.model --nets 1 --hidden 8 --embed 2 --epochs 1'
+small='--model factored -o m.model --nets 1 --hidden 8 --embed 2 --epochs 1'
 KOPT_SHARE=share try kopt train data.csv --rules tiles $small -q | grep -c BEST
 KOPT_SHARE=share kopt train data.csv --kernel tiles $small 2>&1 >/dev/null | grep 'built in'
 KOPT_SHARE=share try kopt train data.csv --kernel tiles --no-rules $small

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Stopped by a signal and gone on, a training gives the same model as in one go.
 tiles_csv 200 >data.csv
-train=(kopt train data.csv --rules "$DATA/tiles.kopt" --nets 2 --hidden 16 --embed 4 --epochs 400
+train=(kopt train data.csv --rules "$DATA/tiles.kopt" --model factored --nets 2 --hidden 16 --embed 4 --epochs 400
     --patience 400 --repeat 1 --batch 16 --json)
 "${train[@]}" -o whole.model -q >/dev/null || exit
 # It cannot end before it is stopped: nobody reads what it writes, and a pipe holds less.
