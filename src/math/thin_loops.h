@@ -173,13 +173,12 @@ static void multiply(const struct kp_thin *t)
 /* Registers of one column of KP_PACK outputs, and columns at a time. */
 enum { PARTS = KP_PACK / LANES, COLUMNS = WEIGHTS / PARTS };
 
-/* Outputs j .. of row i, up to the last one there is, from sums of whole columns. */
+/* The last outputs of row i, from j on, from sums of whole columns. */
 static void put_outputs(const struct kp_packed *t, size_t i, size_t j, const float *sums)
 {
     const float *from = t->from ? t->from + i * t->ldfrom : NULL;
     float *y = t->y + i * t->ldy;
-    size_t end = t->n - j < WEIGHTS * LANES ? t->n : j + WEIGHTS * LANES;
-    for (size_t k = j; k < end; k++)
+    for (size_t k = j; k < t->n; k++)
         y[k] = from ? from[k] + sums[k - j] : sums[k - j];
 }
 
@@ -234,7 +233,8 @@ LANES_FN void multiply_columns(const struct kp_packed *t, size_t i, size_t rows,
 LANES_FN void multiply_outputs(const struct kp_packed *t, size_t i, size_t rows, size_t j,
                                size_t end)
 {
-    for (; j + (COLUMNS - 1) * KP_PACK < end; j += COLUMNS * KP_PACK)
+    const size_t step = (size_t)COLUMNS * KP_PACK;
+    for (; j + step - KP_PACK < end; j += step)
         multiply_columns(t, i, rows, j, COLUMNS);
     for (; j < end; j += KP_PACK)
         multiply_columns(t, i, rows, j, 1);

@@ -15,6 +15,9 @@
 
 #include <string.h>
 
+/* NOLINTBEGIN(readability-non-const-parameter): memory that is written to, by way of kp_carve
+ */
+
 /* --- what is made once of a network ---------------------------------------------------------
  */
 
@@ -455,3 +458,4 @@ void kp_seq_step(const struct kp_net *net, const struct kp_net_step *st, float *
         look_back(&o, st->n, &s, h, &w);
     kp_heads_logp(&heads, st->p, st->n, d->attention ? w.out : h, logp);
 }
+/* NOLINTEND(readability-non-const-parameter) */

@@ -25,6 +25,7 @@ static const float *state_before(const struct kp_rnn *r, size_t n, const float *
     return n ? all + step_at(r, n - 1) * r->B * r->H : initial;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): pre is written to, by way of step */
 void kp_rnn_step(const struct kp_rnn *r, const float *before, float *pre, float *h, float *c)
 {
     const struct kp_passes *passes = kp_passes_best();

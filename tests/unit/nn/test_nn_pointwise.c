@@ -188,9 +188,114 @@ static void an_elements_fate_depends_on_its_index_alone(void **state)
         assert_true(all[i] == 0 ? bad[i] == 0 : isinf(bad[i]));
 }
 
+/* --- central differences --------------------------------------------------------------------
+ */
+
+enum { POINTS = 40, KEY = 7, ROWS = 9, WIDTH = 5, WORDS = 6 };
+
+struct pointwise {
+    void (*forward)(float *x, size_t n);
+    void (*backward)(const float *y, size_t n, float *dy); /* of y, but silu: of x */
+    float x[POINTS];
+    float dy[POINTS];
+};
+
+static double loss_of(void *user)
+{
+    const struct pointwise *p = user;
+    float y[POINTS];
+    memcpy(y, p->x, sizeof(y));
+    p->forward(y, POINTS);
+    return weighed(y, p->dy, POINTS);
+}
+
+static void silu_in_place(float *x, size_t n)
+{
+    float y[POINTS];
+    kp_silu_forward(x, n, y);
+    memcpy(x, y, n * sizeof(*x));
+}
+
+static void silu_back(const float *x, size_t n, float *dy)
+{
+    kp_silu_backward(x, n, dy, dy);
+}
+
+static void drop(float *x, size_t n)
+{
+    kp_dropout(KEY, 0.3F, x, n);
+}
+
+static void drop_back(const float *y, size_t n, float *dy)
+{
+    (void)y;
+    kp_dropout(KEY, 0.3F, dy, n);
+}
+
+static void gradients_are_finite_differences(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*forward)(float *x, size_t n);
+        void (*backward)(const float *y, size_t n, float *dy);
+    } all[] = {{"relu", kp_relu_forward, kp_relu_backward},
+               {"tanh", kp_tanh_forward, kp_tanh_backward},
+               {"silu", silu_in_place, silu_back},
+               {"dropout", drop, drop_back}};
+    struct kp_rng rng;
+    kp_rng_init(&rng, 12);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct pointwise p = {.forward = all[i].forward, .backward = all[i].backward};
+        float at[POINTS];
+        float dx[POINTS];
+        draw_normal(&rng, p.x, POINTS);
+        draw_normal(&rng, p.dy, POINTS);
+        for (size_t k = 0; k < POINTS; k++) /* relu's kink, and both points on one side of it */
+            if (fabsf(p.x[k]) < 0.1F)
+                p.x[k] = 0.1F;
+        memcpy(at, p.x, sizeof(at));
+        memcpy(dx, p.dy, sizeof(dx));
+        if (p.forward != silu_in_place)
+            p.forward(at, POINTS);
+        p.backward(at, POINTS, dx);
+        check_gradient(all[i].name, loss_of, &p, p.x, dx, POINTS);
+    }
+}
+
+struct embedding {
+    float table[WORDS * WIDTH];
+    int32_t ids[ROWS];
+    float dy[ROWS * WIDTH];
+};
+
+static double embedding_loss(void *user)
+{
+    const struct embedding *e = user;
+    float y[ROWS * WIDTH];
+    kp_embed_forward(e->table, WIDTH, e->ids, ROWS, y);
+    return weighed(y, e->dy, (size_t)ROWS * WIDTH);
+}
+
+/* Words that come twice, a word that does not come, and none. */
+static void the_gradient_of_a_table_is_a_finite_difference(void **state)
+{
+    (void)state;
+    struct embedding e = {.ids = {0, 3, -1, 3, 5, 1, 0, 3, 2}};
+    float dtable[WORDS * WIDTH] = {0};
+    struct kp_rng rng;
+    kp_rng_init(&rng, 13);
+    draw_normal(&rng, e.table, (size_t)WORDS * WIDTH);
+    draw_normal(&rng, e.dy, (size_t)ROWS * WIDTH);
+    kp_embed_backward(WIDTH, e.ids, ROWS, e.dy, dtable);
+    check_gradient("table", embedding_loss, &e, e.table, dtable, (size_t)WORDS * WIDTH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_finite_differences),
+        cmocka_unit_test(the_gradient_of_a_table_is_a_finite_difference),
         cmocka_unit_test(embedding_is_as_in_pytorch),
         cmocka_unit_test(an_id_below_zero_is_no_entry),
         cmocka_unit_test(activations_are_as_in_pytorch),
