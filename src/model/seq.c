@@ -19,6 +19,8 @@ static size_t work(const struct kp_net *net, size_t B, bool train)
     return c.used;
 }
 
+/* NOLINTBEGIN(readability-function-size,readability-non-const-parameter): the parameters of the
+ * contract; memory is written to, by way of c */
 static void run(const struct kp_net *net, const struct kp_batch *b, float smoothing,
                 uint64_t key, float *grad, float *memory, struct kp_net_score *score)
 {
@@ -44,7 +46,9 @@ static void run(const struct kp_net *net, const struct kp_batch *b, float smooth
     kp_seq_decode_back(net, &d, key, grad, &e, &w, &g);
     kp_seq_encode_back(net, &d, b->tokens, key, grad, &e, &g);
 }
+/* NOLINTEND(readability-function-size,readability-non-const-parameter) */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): initialisers */
 #define SEQ_MODEL(symbol, text, words)                             \
     const struct kp_net_ops symbol = {.name = text,                \
                                       .about = words,              \
@@ -62,3 +66,4 @@ SEQ_MODEL(kp_net_seq2seq, "seq2seq", "a recurrent encoder and decoder");
 SEQ_MODEL(kp_net_attention, "attention", "the same, and the decoder looks back by attention");
 SEQ_MODEL(kp_net_hybrid1, "hybrid1", "a convolution in front of the recurrent encoder");
 SEQ_MODEL(kp_net_hybrid2, "hybrid2", "a convolution beside the recurrent encoder, joined");
+/* NOLINTEND(bugprone-macro-parentheses) */
