@@ -138,9 +138,10 @@ def asked(library, model, problems, algorithms):
     ctypes.cast(options, ctypes.POINTER(ctypes.c_size_t))[1] = 50  # top
     out = np.full((len(problems), len(algorithms)), -1.0)
     for i, (numbers, words) in enumerate(problems):
+        direction, _, groups = words[1].partition("_g")
         texts = [f"{name}={n}" for name, n in zip(FIELDS, numbers)]
-        texts += ["layout=NCHW", f"data_type={words[0]}", f"direction={words[1]}", "spatial_dim=2", "in_d=1", "fil_d=1", "pad_d=0",
-                  "conv_stride_d=0", "dilation_d=0", "group_count=1"]
+        texts += ["layout=NCHW", f"data_type={words[0]}", f"direction={direction}", "spatial_dim=2", "in_d=1", "fil_d=1", "pad_d=0",
+                  "conv_stride_d=0", "dilation_d=0", f"group_count={groups or 1}"]
         given = (ctypes.c_char_p * len(texts))(*[t.encode() for t in texts])
         if lib.kopt_predict(handle, given, ctypes.c_size_t(len(texts)), options, ctypes.byref(found), ctypes.byref(n), err) != 0:
             sys.exit(f"no answer for {texts}")
