@@ -6,8 +6,8 @@ seen, by the first prediction, and by the best of the first 5 and 20.
     bench/surfaces_baselines.py SURFACE.csv --kernel examples/gemm/gemm.cu [--cores 132] [-o OUT.json]
 
 SURFACE.csv has the columns `problem` ("M=128 N=256 K=64"), the parameters, `us` and `outcome`. Every problem is
-predicted once, by what learned from the nine parts that it is not in (FNV-1a of "s1|" and the problem's text, as
-src/model/dataset_split.c has it). Candidates are the configurations that were measured for the problem; the best is
+predicted once, by what learned from the nine parts that it is not in (FNV-1a of "s1|" and the sizes joined by
+commas: the parts of `kopt train`). Candidates are the configurations that were measured for the problem; the best is
 the fastest of them. Methods:
 
     fixed    the configuration with the best mean share over the training problems, then those that add most to the
@@ -53,7 +53,7 @@ class Surface:
             if r["outcome"] == "ok":
                 self.us[row_of[r["problem"]], column_of[config]] = float(r["us"])
         self.share = np.nanmin(self.us, axis=1, keepdims=True) / self.us
-        self.parts = np.array([part_of(p) for p in self.problems])
+        self.parts = np.array([part_of(",".join(str(v) for v in p.values())) for p in self.sizes])
 
 
 # --- methods: (surface, training problems, a problem) -> a score of each configuration, the largest first ---

@@ -14,6 +14,7 @@ static struct kp_fit_options default_ranks(struct kp_fit_options o)
                                     .batch = 8,
                                     .epochs = 60,
                                     .patience = 60,
+                                    .unknown = 0.1F,
                                     .adam = kp_adam_default()};
     o.plan.adam.rate = 3e-3F;
     o.plan.adam.clip = 1;

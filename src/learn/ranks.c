@@ -512,6 +512,20 @@ static void shuffle(const struct kp_ranks *r, size_t p, uint64_t key, uint32_t *
     }
 }
 
+/* A problem is seen a little off where it is, all of its rows alike, so that the network cannot
+ * know it by its place. */
+static void blur(const struct kp_ranks *r, size_t from, size_t to,
+                 const struct kp_course_part *part, uint32_t example, const struct given *g)
+{
+    struct kp_rng rng;
+    kp_rng_init(&rng, kp_course_mix(~part->epoch_key ^ kp_course_mix(example + 1)));
+    for (size_t z = 0; z < r->ranking->n_coordinates; z++) {
+        float off = part->unknown * (float)kp_rng_normal(&rng);
+        for (size_t i = from; i < to; i++)
+            g->x[i * r->n_inputs + z] += off;
+    }
+}
+
 static void learn(const struct kp_course *c, const struct kp_net *net,
                   const struct kp_course_part *part, float *grad, float *work,
                   struct kp_net_score *score)
@@ -531,6 +545,7 @@ static void learn(const struct kp_course *c, const struct kp_net *net,
         g.weights[i] = 1.0F / (float)part->batch;
         for (size_t k = n * example[1] / slices; k < n * (example[1] + 1) / slices; k++)
             put(r, g.order[k], B++, &g);
+        blur(r, g.group[i], B, part, part->examples[i], &g);
     }
     g.group[part->n] = (uint32_t)B;
     const struct kp_batch b = {.B = B,

@@ -3,7 +3,7 @@
  * problem. Layer: model.
  *
  *   x  = features of the problem and the configuration               [B][F]
- *   h  = silu(x W_in' + b_in)                                        [B][H]
+ *   h  = dropout(silu(x W_in' + b_in))                              [B][H]
  *   h += dropout(silu(norm(h) W_l' + b_l))     for each layer l      [B][H]
  *   o  = h . w + c[configuration]                                    [B]
  *
@@ -41,7 +41,7 @@ static kopt_status build(struct kp_net *net, kopt_error *err)
     char name[KP_TENSOR_NAME];
     s->hidden = s->hidden ? s->hidden : 96;
     s->layers = s->layers ? s->layers : 1;
-    s->dropout = s->dropout < 0 ? 0 : s->dropout;
+    s->dropout = s->dropout < 0 ? 0.1F : s->dropout;
     size_t H = s->hidden;
     if (s->n_features == 0 || s->n_tokens != 1)
         return kp_err(err, KOPT_EINPUT, "a network that ranks needs features and one token");
