@@ -286,7 +286,7 @@ static const struct cli_opt opts[] = {
      .max = CLI_NETS_MAX,
      .offset = AT(nets),
      .help =
-         "networks whose answers are averaged (default 5 of the default kinds, 1 of others)"},
+         "networks whose answers are averaged (default: factored 5, ranker 10, others 1)"},
     {.name = "hidden",
      .kind = CLI_INT,
      .arg = "N",

@@ -199,8 +199,8 @@ typedef struct kopt_train_options {
     const char *network; /* NULL: "ranker" where most problems have times of many
                             configurations, else "factored" */
     const char *out;     /* the model file */
-    unsigned nets;       /* networks whose answers are averaged; 0 = 1, or 5 for factored and
-                            ranker */
+    unsigned nets;       /* networks whose answers are averaged; 0 = 1, 5 for factored,
+                            10 for ranker */
     uint64_t seed;       /* 0 = 1; the same data, options and seed give the same file */
     unsigned threads;    /* 0 = one for each core; has no influence on the result */
     unsigned epochs;     /* at most, for each network */

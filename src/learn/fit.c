@@ -8,7 +8,7 @@
 /* Eight problems at a time, and no end before the rate has fallen. */
 static struct kp_fit_options default_ranks(struct kp_fit_options o)
 {
-    o.nets = 5;
+    o.nets = 10;
     o.plan = (struct kp_train_plan){.seed = 1,
                                     .shards = 2,
                                     .batch = 8,
