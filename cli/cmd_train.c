@@ -285,8 +285,7 @@ static const struct cli_opt opts[] = {
      .min = 1,
      .max = CLI_NETS_MAX,
      .offset = AT(nets),
-     .help =
-         "networks whose answers are averaged (default: factored 5, ranker 10, others 1)"},
+     .help = "networks whose answers are averaged (default: factored 5, ranker 10, others 1)"},
     {.name = "hidden",
      .kind = CLI_INT,
      .arg = "N",
