@@ -132,6 +132,14 @@ struct launch {
     double waves; /* groups for each compute unit */
 };
 
+/* What features of one configuration have in common. */
+struct seen {
+    struct launch launch;
+    double number[KP_TARGETS_MAX]; /* its values */
+    double log[KP_TARGETS_MAX];    /* log_of() of them */
+    double field_log[KP_FIELDS_MAX];
+};
+
 static struct launch launch_of(const struct kp_pair_view *v)
 {
     const struct kp_kernel *k = v->rules;
@@ -163,14 +171,37 @@ static double log_of(double x)
     return log2(1 + fabs(x));
 }
 
-static double raw_of(const struct kp_pair_view *v, const struct kp_pair *p,
-                     const uint32_t *config, const struct launch *l)
+static void look(const struct kp_pair_view *v, const uint32_t *config, size_t n_fields,
+                 struct seen *s)
 {
-    const struct kp_target *targets = v->targets;
+    set_params(v, config);
+    s->launch = launch_of(v);
+    for (size_t t = 0; t < v->r->n_targets; t++) {
+        s->number[t] = number_of(&v->targets[t].values[config[t]]);
+        s->log[t] = log_of(s->number[t]);
+    }
+    for (size_t f = 0; f < n_fields; f++)
+        s->field_log[f] = log_of(v->problem[f]);
+}
+
+/* Fields that features look at are below this. */
+static size_t fields_of(const struct kp_ranking *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_pairs; i++)
+        if (r->pairs[i].kind == KP_PAIR_RATIO && r->pairs[i].a >= n)
+            n = r->pairs[i].a + 1;
+    return n;
+}
+
+static double raw_of(const struct kp_pair_view *v, const struct kp_pair *p,
+                     const uint32_t *config, const struct seen *s)
+{
+    const struct launch *l = &s->launch;
     double x;
     switch (p->kind) {
     case KP_PAIR_PARAM:
-        return log_of(number_of(&targets[p->a].values[config[p->a]]));
+        return s->log[p->a];
     case KP_PAIR_IS:
         return config[p->a] == p->b;
     case KP_PAIR_LET:
@@ -182,10 +213,9 @@ static double raw_of(const struct kp_pair_view *v, const struct kp_pair *p,
     case KP_PAIR_SHARED:
         return log_of(l->shared);
     case KP_PAIR_RATIO:
-        x = number_of(&targets[p->b].values[config[p->b]]);
-        return log_of(v->problem[p->a]) - log_of(x);
+        return s->field_log[p->a] - s->log[p->b];
     case KP_PAIR_REST:
-        x = number_of(&targets[p->b].values[config[p->b]]);
+        x = s->number[p->b];
         return x > 0 ? v->problem[p->a] / x - floor(v->problem[p->a] / x) : 0;
     case KP_PAIR_WAVES:
         return log2(l->waves);
@@ -203,19 +233,19 @@ static double raw_of(const struct kp_pair_view *v, const struct kp_pair *p,
 
 void kp_pair_raw(const struct kp_pair_view *v, const uint32_t *config, double *raw)
 {
-    set_params(v, config);
-    const struct launch l = launch_of(v);
+    struct seen s;
+    look(v, config, fields_of(v->r), &s);
     for (size_t i = 0; i < v->r->n_pairs; i++)
-        raw[i] = raw_of(v, &v->r->pairs[i], config, &l);
+        raw[i] = raw_of(v, &v->r->pairs[i], config, &s);
 }
 
 void kp_pair_features(const struct kp_pair_view *v, const uint32_t *config, float *out)
 {
-    set_params(v, config);
-    const struct launch l = launch_of(v);
+    struct seen s;
+    look(v, config, fields_of(v->r), &s);
     for (size_t i = 0; i < v->r->n_pairs; i++) {
         const struct kp_pair *p = &v->r->pairs[i];
-        double z = (raw_of(v, p, config, &l) - p->mean) * p->scale;
+        double z = (raw_of(v, p, config, &s) - p->mean) * p->scale;
         out[i] = isnan(z) ? 0 : (float)fmin(fmax(z, -CLIP), CLIP);
     }
 }
