@@ -206,6 +206,7 @@ void kp_lesson_free(struct kp_lesson *l)
     free_examples(&l->examples[KP_ROLE_VALID]);
     kp_encoder_free(l->encoder);
     kp_free(l->roles);
+    kp_free(l->hashes);
     kp_free(l);
 }
 
@@ -213,7 +214,11 @@ static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
                         unsigned char *train, uint32_t *configs, kopt_error *err)
 {
     const struct kp_dataset *d = l->data;
+    struct kp_split other = o->split;
+    other.salt++;
     kopt_status st = kp_split(d, &o->split, l->roles, err);
+    if (st == KOPT_OK)
+        st = kp_split_hashes(d, &other, l->hashes, err);
     if (st != KOPT_OK)
         return st;
     for (size_t p = 0; p < d->n_problems; p++) {
@@ -254,8 +259,10 @@ kopt_status kp_lesson_new(const struct kp_dataset *data, const struct kp_lesson_
     if (l) {
         l->data = data;
         l->roles = kp_calloc(data->n_problems + 1, 1);
+        l->hashes = kp_calloc(data->n_problems + 1, sizeof(*l->hashes));
+        l->extra_weight = o->extra_weight > 0 ? o->extra_weight : 1;
     }
-    if (l && l->roles && train && configs)
+    if (l && l->roles && l->hashes && train && configs)
         st = make(l, o, train, configs, err);
     else
         (void)kp_err_nomem(err);

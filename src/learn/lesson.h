@@ -27,6 +27,9 @@ struct kp_lesson {
     const struct kp_dataset *data; /* borrowed */
     struct kp_encoder *encoder;
     unsigned char *roles;   /* [n_problems]: enum kp_role */
+    uint64_t *hashes;       /* [n_problems]: by which else to cut them, kp_split_hashes() with
+                               another salt than the roles have */
+    double extra_weight;    /* of a problem that only helps training */
     size_t count[KP_ROLES]; /* problems of each role */
     size_t n_extra;         /* of those for training, problems that only help */
     size_t n_without;       /* problems of which nothing is worth learning: all failed */

@@ -11,12 +11,11 @@
 enum {
     SLICE = 128,          /* rows of an example */
     PARTS_LEAST = 5,      /* a network learns from four fifths at least */
-    PARTS_MOST = 10,      /* kp_split_part() */
+    PARTS_MOST = 10,      /* kp_split_part_of() */
     PROBLEMS_LEAST = 10,  /* fewer say nothing */
     FLOATS_MAX = 1 << 29, /* of all features */
     TIMES_MANY = 8,
-    CONFIGS_FEW = 48, /* so many are all kept */
-    SALT = 2          /* parts are not those of tests */
+    CONFIGS_FEW = 48 /* so many are all kept */
 };
 static const float worst = 2;    /* of ln(time / best) */
 static const float hope = 0.05F; /* the same, with one problem at least */
@@ -40,32 +39,19 @@ static int compare_configs(const void *a, const void *b, void *user)
     return 0;
 }
 
-/* Numbers the configurations of the rows in `rows`; number_of[data set's row]. */
-static kopt_status number_configs(struct kp_ranks *r, uint32_t *rows, size_t n,
-                                  uint32_t *number_of, kopt_error *err)
+/* Numbers the configurations of the rows in `rows`; number_of[data set's row]. Returns how many
+ * there are. */
+static size_t number_configs(const struct kp_dataset *d, uint32_t *rows, size_t n,
+                             uint32_t *number_of)
 {
-    const struct kp_dataset *d = r->lesson->data;
     struct sorting s = {d->configs, d->n_targets};
-    struct kp_ranking *k = r->ranking;
-    size_t T = d->n_targets;
-    k->n_targets = T;
+    size_t found = 0;
     qsort_r(rows, n, sizeof(*rows), compare_configs, &s);
     for (size_t i = 0; i < n; i++) {
-        k->n_configs += i == 0 || compare_configs(&rows[i - 1], &rows[i], &s) != 0;
-        number_of[rows[i]] = (uint32_t)k->n_configs - 1;
+        found += i == 0 || compare_configs(&rows[i - 1], &rows[i], &s) != 0;
+        number_of[rows[i]] = (uint32_t)found - 1;
     }
-    if (k->n_configs > KP_RANKED_MAX)
-        return kp_err(
-            err, KOPT_EINPUT,
-            "%zu different configurations were measured: a network that ranks takes %d",
-            k->n_configs, (int)KP_RANKED_MAX);
-    k->configs = kp_arena_alloc(&k->arena, k->n_configs * T, sizeof(*k->configs));
-    if (!k->configs)
-        return kp_err_nomem(err);
-    for (size_t i = 0; i < n; i++)
-        memcpy(k->configs + number_of[rows[i]] * T, d->configs + rows[i] * T,
-               T * sizeof(*k->configs));
-    return KOPT_OK;
+    return found;
 }
 
 /* --- rows -----------------------------------------------------------------------------------
@@ -93,7 +79,7 @@ static size_t take_rows(struct kp_ranks *r, uint32_t *rows)
         if (timed < 2 || !is_for_us(r->lesson, d->of[from]))
             continue;
         r->problem[r->n] = d->of[from];
-        r->part[r->n] = kp_split_part(SALT, d->keys[d->of[from]]) % (unsigned)r->n_parts;
+        r->helps[r->n] = d->twins && d->twins[d->of[from]] != d->of[from];
         r->first[r->n++] = (uint32_t)n;
         for (size_t i = from; i < to; i++)
             if (is_known(d, i))
@@ -117,29 +103,21 @@ static void set_wanted(struct kp_ranks *r, const uint32_t *rows)
     }
 }
 
-/* Configurations that were far from the best with every problem are not worth knowing: dropping
- * them costs nothing of the best speed, and leaves less to choose the wrong one from. */
-static kopt_status drop_hopeless(struct kp_ranks *r, uint32_t *rows, kopt_error *err)
+/* The least of what is wanted of each of n configurations. */
+static void find_least(const struct kp_ranks *r, float *least, size_t n)
 {
-    struct kp_ranking *k = r->ranking;
-    size_t T = k->n_targets;
-    size_t n_kept = 0;
-    size_t n_rows = 0;
-    float *least = kp_calloc(k->n_configs, sizeof(*least));
-    int32_t *to = kp_calloc(k->n_configs, sizeof(*to));
-    kopt_status st = least && to ? KOPT_OK : kp_err_nomem(err);
-    for (size_t c = 0; st == KOPT_OK && c < k->n_configs; c++)
+    for (size_t c = 0; c < n; c++)
         least[c] = worst;
-    for (size_t i = 0; st == KOPT_OK && i < r->first[r->n]; i++)
+    for (size_t i = 0; i < r->first[r->n]; i++)
         least[r->number[i]] = fminf(least[r->number[i]], r->wanted[i]);
-    for (size_t c = 0; st == KOPT_OK && c < k->n_configs; c++) {
-        bool keep = k->n_configs <= CONFIGS_FEW || least[c] <= hope;
-        to[c] = keep ? (int32_t)n_kept : -1;
-        if (keep)
-            memmove(k->configs + n_kept++ * T, k->configs + c * T, T * sizeof(*k->configs));
-    }
+}
+
+/* Of configurations to[c] is the new number, or -1: they and their rows go. */
+static void renumber(struct kp_ranks *r, uint32_t *rows, const int32_t *to)
+{
+    size_t n_rows = 0;
     r->n_most = 0;
-    for (size_t p = 0; st == KOPT_OK && p < r->n; p++) {
+    for (size_t p = 0; p < r->n; p++) {
         size_t from = r->first[p];
         size_t end = r->first[p + 1];
         r->first[p] = (uint32_t)n_rows;
@@ -153,17 +131,114 @@ static kopt_status drop_hopeless(struct kp_ranks *r, uint32_t *rows, kopt_error 
         size_t own = n_rows - r->first[p];
         r->n_most = own > r->n_most ? own : r->n_most;
     }
+    r->first[r->n] = (uint32_t)n_rows;
+}
+
+/* The ranking's configurations, from the rows that have them. */
+static kopt_status put_configs(struct kp_ranks *r, const uint32_t *rows, size_t n,
+                               kopt_error *err)
+{
+    const struct kp_dataset *d = r->lesson->data;
+    struct kp_ranking *k = r->ranking;
+    size_t T = d->n_targets;
+    if (n > KP_RANKED_MAX)
+        return kp_err(err, KOPT_EINPUT,
+                      "%zu configurations were near the best: a network that ranks takes %d", n,
+                      (int)KP_RANKED_MAX);
+    k->configs = kp_arena_alloc(&k->arena, n * T, sizeof(*k->configs));
+    if (!k->configs)
+        return kp_err_nomem(err);
+    k->n_configs = n;
+    k->n_targets = T;
+    for (size_t i = 0; i < r->first[r->n]; i++)
+        memcpy(k->configs + (size_t)r->number[i] * T, d->configs + rows[i] * T,
+               T * sizeof(*k->configs));
+    return KOPT_OK;
+}
+
+/* Configurations that were far from the best with every problem are not worth knowing: dropping
+ * them costs nothing of the best speed, and leaves less to choose the wrong one from. Of the n
+ * configurations of all rows. */
+static kopt_status keep_hopeful(struct kp_ranks *r, uint32_t *rows, size_t n, kopt_error *err)
+{
+    size_t n_kept = 0;
+    float *least = kp_calloc(n, sizeof(*least));
+    int32_t *to = kp_calloc(n, sizeof(*to));
+    kopt_status st = least && to ? KOPT_OK : kp_err_nomem(err);
     if (st == KOPT_OK) {
-        r->first[r->n] = (uint32_t)n_rows;
-        k->n_configs = n_kept;
+        find_least(r, least, n);
+        for (size_t c = 0; c < n; c++)
+            to[c] = n <= CONFIGS_FEW || least[c] <= hope ? (int32_t)n_kept++ : -1;
+        renumber(r, rows, to);
+        st = put_configs(r, rows, n_kept, err);
     }
-    if (st == KOPT_OK && k->n_configs > KP_RANKED_MAX)
-        st = kp_err(err, KOPT_EINPUT,
-                    "%zu configurations were near the best: a network that ranks takes %d",
-                    k->n_configs, (int)KP_RANKED_MAX);
     kp_free(least);
     kp_free(to);
     return st;
+}
+
+/* --- parts ----------------------------------------------------------------------------------
+ */
+
+static uint64_t hash_of(const struct kp_ranks *r, size_t p)
+{
+    const uint32_t *twins = r->lesson->data->twins;
+    size_t problem = r->problem[p];
+    if (r->helps[p] && twins[problem] != UINT32_MAX)
+        problem = twins[problem];
+    return r->lesson->hashes[problem];
+}
+
+/* Has each part a problem of the data itself? */
+static bool by_hash(struct kp_ranks *r)
+{
+    size_t own[PARTS_MOST] = {0};
+    bool all = true;
+    for (size_t p = 0; p < r->n; p++) {
+        r->part[p] = kp_split_part_of(hash_of(r, p)) % (unsigned)r->n_parts;
+        own[r->part[p]] += !r->helps[p];
+    }
+    for (size_t k = 0; k < r->n_parts; k++)
+        all = all && own[k] > 0;
+    return all;
+}
+
+/* By hash, of one hash those of the data first. */
+static int compare_hashes(const void *a, const void *b, void *user)
+{
+    const struct kp_ranks *r = user;
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    uint64_t hx = hash_of(r, x);
+    uint64_t hy = hash_of(r, y);
+    if (hx != hy)
+        return hx < hy ? -1 : 1;
+    return r->helps[x] != r->helps[y] ? (r->helps[x] ? 1 : -1) : (x > y) - (x < y);
+}
+
+/* Where problems are so few that a part would be empty, they are dealt out in turn. */
+static kopt_status in_turn(struct kp_ranks *r, kopt_error *err)
+{
+    size_t n = 0;
+    uint32_t *order = kp_calloc(r->n, sizeof(*order));
+    if (!order)
+        return kp_err_nomem(err);
+    for (size_t p = 0; p < r->n; p++)
+        order[p] = (uint32_t)p;
+    qsort_r(order, r->n, sizeof(*order), compare_hashes, r);
+    for (size_t i = 0; i < r->n; i++) {
+        size_t p = order[i];
+        n += !r->helps[p] && (i == 0 || hash_of(r, order[i - 1]) != hash_of(r, p));
+        r->part[p] = n ? (uint32_t)n - 1 : 0;
+    }
+    r->n_parts = n < r->n_parts ? n : r->n_parts;
+    for (size_t p = 0; p < r->n && n > 0; p++)
+        r->part[p] %= (uint32_t)r->n_parts;
+    kp_free(order);
+    return n >= 2 ? KOPT_OK
+                  : kp_err(err, KOPT_EINPUT,
+                           "all problems that are not for tests are of one group: a network "
+                           "that ranks needs two");
 }
 
 /* --- features -------------------------------------------------------------------------------
@@ -333,6 +408,8 @@ static kopt_status make_features(struct kp_ranks *r, struct measuring *w, size_t
     if (st == KOPT_OK)
         st = choose_features(r, w);
     r->n_inputs = r->ranking->n_coordinates + r->ranking->n_pairs;
+    if (st == KOPT_OK && r->n_inputs == 0)
+        st = kp_err(w->err, KOPT_EINPUT, "nothing that a network that ranks could see differs");
     if (st == KOPT_OK && n_rows > FLOATS_MAX / r->n_inputs)
         st = kp_err(w->err, KOPT_EINPUT, "%zu rows are too many for a network that ranks",
                     n_rows);
@@ -369,6 +446,7 @@ void kp_ranks_free(struct kp_ranks *r)
     kp_ranking_free(r->ranking);
     kp_free(r->problem);
     kp_free(r->part);
+    kp_free(r->helps);
     kp_free(r->first);
     kp_free(r->number);
     kp_free(r->wanted);
@@ -391,15 +469,15 @@ static kopt_status make(struct kp_ranks *r, struct measuring *w, size_t n_raw, u
     r->wanted = kp_calloc(n, sizeof(*r->wanted));
     kopt_status st =
         sorted && number_of && r->number && r->wanted ? KOPT_OK : kp_err_nomem(w->err);
+    if (st == KOPT_OK && !by_hash(r))
+        st = in_turn(r, w->err);
     if (st == KOPT_OK) {
         memcpy(sorted, rows, n * sizeof(*sorted));
-        st = number_configs(r, sorted, n, number_of, w->err);
-    }
-    for (size_t i = 0; st == KOPT_OK && i < n; i++)
-        r->number[i] = (int32_t)number_of[rows[i]];
-    if (st == KOPT_OK) {
+        size_t n_configs = number_configs(d, sorted, n, number_of);
+        for (size_t i = 0; i < n; i++)
+            r->number[i] = (int32_t)number_of[rows[i]];
         set_wanted(r, rows);
-        st = drop_hopeless(r, rows, w->err);
+        st = keep_hopeful(r, rows, n_configs, w->err);
     }
     if (st == KOPT_OK) {
         w->rows = rows;
@@ -426,9 +504,10 @@ kopt_status kp_ranks_new(const struct kp_lesson *lesson, const struct kp_kernel 
         r->ranking = kp_ranking_new();
         r->problem = kp_calloc(d->n_problems, sizeof(*r->problem));
         r->part = kp_calloc(d->n_problems, sizeof(*r->part));
+        r->helps = kp_calloc(d->n_problems, sizeof(*r->helps));
         r->first = kp_calloc(d->n_problems + 1, sizeof(*r->first));
     }
-    if (r && rows && r->ranking && r->problem && r->part && r->first)
+    if (r && rows && r->ranking && r->problem && r->part && r->helps && r->first)
         st = make(r, &w, n_raw, rows);
     else
         (void)kp_err_nomem(err);
@@ -496,6 +575,11 @@ static void put(const struct kp_ranks *r, size_t row, size_t at, const struct gi
     g->wanted[at] = r->wanted[row];
 }
 
+static float weight_of(const struct kp_ranks *r, size_t p)
+{
+    return r->helps[p] ? (float)r->lesson->extra_weight : 1;
+}
+
 /* A problem's rows in an order of their own in each epoch, of which an example is a slice. */
 static void shuffle(const struct kp_ranks *r, size_t p, uint64_t key, uint32_t *order)
 {
@@ -542,7 +626,7 @@ static void learn(const struct kp_course *c, const struct kp_net *net,
         size_t slices = slices_of(r, p);
         shuffle(r, p, part->epoch_key, g.order);
         g.group[i] = (uint32_t)B;
-        g.weights[i] = 1.0F / (float)part->batch;
+        g.weights[i] = weight_of(r, p) / (float)part->batch;
         for (size_t k = n * example[1] / slices; k < n * (example[1] + 1) / slices; k++)
             put(r, g.order[k], B++, &g);
         blur(r, g.group[i], B, part, part->examples[i], &g);
@@ -582,6 +666,7 @@ kopt_status kp_ranks_course(const struct kp_ranks *r, size_t k, struct kp_ranks_
                             kopt_error *err)
 {
     size_t n = 0;
+    double weight = 0;
     *out = (struct kp_ranks_course){.ranks = r};
     for (size_t p = 0; p < r->n; p++)
         n += slices_of(r, p);
@@ -592,10 +677,12 @@ kopt_status kp_ranks_course(const struct kp_ranks *r, size_t k, struct kp_ranks_
     n = 0;
     for (size_t p = 0; p < r->n; p++) {
         if (r->part[p] == k % r->n_parts) {
-            out->checks[out->n_checks++] = (uint32_t)p;
+            if (!r->helps[p])
+                out->checks[out->n_checks++] = (uint32_t)p;
             continue;
         }
         for (size_t s = 0; s < slices_of(r, p); s++) {
+            weight += (double)weight_of(r, p);
             out->examples[2 * n] = (uint32_t)p;
             out->examples[2 * n++ + 1] = (uint32_t)s;
         }
@@ -603,7 +690,7 @@ kopt_status kp_ranks_course(const struct kp_ranks *r, size_t k, struct kp_ranks_
     out->course = (struct kp_course){.user = out,
                                      .n = n,
                                      .n_valid = out->n_checks,
-                                     .weight = (double)n,
+                                     .weight = weight,
                                      .work = course_work,
                                      .learn = learn,
                                      .check = check};

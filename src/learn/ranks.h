@@ -2,8 +2,10 @@
 /* A lesson for networks that rank: configurations with their times. Layer: learn.
  *
  * All problems that are not for tests are cut into parts; network k does not learn from part k,
- * which is its validation. So there are problems that each network has not seen, and what the
- * networks are off by there is what the correction of model/ranking.h is made of. */
+ * whose problems of the data itself are its validation. So there are problems that each network
+ * has not seen, and what the networks are off by there is what the correction of
+ * model/ranking.h is made of. What the split keeps together is in one part, and so are a
+ * problem that only helps and its twin. */
 #ifndef KP_LEARN_RANKS_H
 #define KP_LEARN_RANKS_H
 
@@ -15,11 +17,12 @@ struct kp_ranks {
     const struct kp_lesson *lesson;
     struct kp_ranking *ranking; /* configurations and features; no sites yet */
     size_t n_inputs;            /* F: coordinates and features of pairs */
-    size_t n_parts;
+    size_t n_parts;             /* each has problems of the data itself */
     /* Problems that are learned from. */
     size_t n;
     uint32_t *problem; /* [n]: of the data set */
     uint32_t *part;    /* [n] */
+    bool *helps;       /* [n]: only to learn from */
     uint32_t *first;   /* [n + 1]: into the rows below */
     size_t n_most;     /* rows of the problem with most */
     /* Rows: configurations that were measured, or failed. */

@@ -180,6 +180,8 @@ static void place_sites(struct correcting *c)
     for (size_t p = 0; p < c->r->n; p++) {
         if (c->r->part[p] >= c->m->n_nets)
             continue; /* every network has learned from it */
+        if (c->r->helps[p])
+            continue; /* beside its twin it would know of that what no test's twin may say */
         const float *x = c->r->x + c->r->first[p] * c->r->n_inputs;
         for (size_t d = 0; d < k->n_coordinates; d++)
             c->at[c->n * k->n_coordinates + d] = x[d];

@@ -97,6 +97,7 @@ void kp_problem_key(const struct kp_value *fields, size_t n, struct kp_buf *key)
  * "s<salt>|" and the key. Part 0 + fold is for tests, 1 + fold (of ten, in turn) for
  * validation, the others are for training. */
 unsigned kp_split_part(unsigned salt, const char *key);
+unsigned kp_split_part_of(uint64_t hash); /* the same of that hash */
 
 enum kp_role { KP_ROLE_TRAIN, KP_ROLE_VALID, KP_ROLE_TEST, KP_ROLE_NONE, KP_ROLES };
 struct kp_split {
@@ -114,5 +115,9 @@ struct kp_split {
  * that cannot be parsed or evaluated), KOPT_ENOMEM. */
 kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsigned char *roles,
                      kopt_error *err);
+/* hashes[n_problems]: of the keys (or groups) that a split goes by, with its salt. Problems
+ * with one hash are to stay together however else they are cut. Errors: as kp_split(). */
+kopt_status kp_split_hashes(const struct kp_dataset *d, const struct kp_split *s,
+                            uint64_t *hashes, kopt_error *err);
 
 #endif

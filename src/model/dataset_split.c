@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/dataset.h"
 
+#include "base/alloc.h"
 #include "base/buf.h"
 
 #include <math.h>
@@ -16,17 +17,26 @@ static uint64_t fnv1a(uint64_t h, const char *s)
     return h;
 }
 
-unsigned kp_split_part(unsigned salt, const char *key)
+static uint64_t hash_of(unsigned salt, const char *key)
 {
     char prefix[16];
     (void)snprintf(prefix, sizeof(prefix), "s%u|", salt);
-    uint64_t h = fnv1a(fnv1a(0xcbf29ce484222325U, prefix), key);
-    return (unsigned)((h >> 33) % PARTS);
+    return fnv1a(fnv1a(0xcbf29ce484222325U, prefix), key);
 }
 
-static unsigned char role_of(const struct kp_split *s, const char *key)
+unsigned kp_split_part_of(uint64_t hash)
 {
-    unsigned part = kp_split_part(s->salt, key);
+    return (unsigned)((hash >> 33) % PARTS);
+}
+
+unsigned kp_split_part(unsigned salt, const char *key)
+{
+    return kp_split_part_of(hash_of(salt, key));
+}
+
+static unsigned char role_of(const struct kp_split *s, uint64_t hash)
+{
+    unsigned part = kp_split_part_of(hash);
     if (part == s->fold)
         return KP_ROLE_TEST;
     return part == (s->fold + 1) % PARTS ? KP_ROLE_VALID : KP_ROLE_TRAIN;
@@ -108,27 +118,38 @@ static void leave_out(const struct kp_dataset *d, bool learn_valid, unsigned cha
     }
 }
 
-kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsigned char *roles,
-                     kopt_error *err)
+kopt_status kp_split_hashes(const struct kp_dataset *d, const struct kp_split *s,
+                            uint64_t *hashes, kopt_error *err)
 {
     struct groups g = {.d = d, .split = s, .arena = KP_ARENA_INIT((size_t)64 << 20)};
     struct kp_buf key = KP_BUF_INIT(KEY_MAX);
-    kopt_status st = KOPT_OK;
-    if (s->fold >= PARTS)
-        return kp_err(err, KOPT_EINPUT, "there are folds 0 to %d, none is %u", PARTS - 1,
-                      s->fold);
-    if (s->group)
-        st = parse_groups(&g, err);
+    kopt_status st = s->group ? parse_groups(&g, err) : KOPT_OK;
     for (size_t p = 0; st == KOPT_OK && p < d->n_problems; p++) {
         if (s->group)
             st = group_key(&g, p, &key, err);
         if (st == KOPT_OK)
-            roles[p] = role_of(s, s->group ? kp_buf_text(&key) : d->keys[p]);
+            hashes[p] = hash_of(s->salt, s->group ? kp_buf_text(&key) : d->keys[p]);
     }
-    if (st == KOPT_OK && d->twins)
-        leave_out(d, s->learn_valid, roles);
     kp_buf_deinit(&key);
     kp_scope_deinit(&g.scope);
     kp_arena_deinit(&g.arena);
+    return st;
+}
+
+kopt_status kp_split(const struct kp_dataset *d, const struct kp_split *s, unsigned char *roles,
+                     kopt_error *err)
+{
+    if (s->fold >= PARTS)
+        return kp_err(err, KOPT_EINPUT, "there are folds 0 to %d, none is %u", PARTS - 1,
+                      s->fold);
+    uint64_t *hashes = kp_calloc(d->n_problems + 1, sizeof(*hashes));
+    if (!hashes)
+        return kp_err_nomem(err);
+    kopt_status st = kp_split_hashes(d, s, hashes, err);
+    for (size_t p = 0; st == KOPT_OK && p < d->n_problems; p++)
+        roles[p] = role_of(s, hashes[p]);
+    if (st == KOPT_OK && d->twins)
+        leave_out(d, s->learn_valid, roles);
+    kp_free(hashes);
     return st;
 }

@@ -196,6 +196,24 @@ static kopt_status read_sites(struct kp_ranking *r, const struct kp_json *j,
     return sites ? kp_ranking_place(r, (size_t)sites, err) : KOPT_OK;
 }
 
+static bool is_param(const struct kp_kernel *rules, const char *name)
+{
+    for (size_t i = 0; i < rules->n_params; i++)
+        if (strcmp(rules->params[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A configuration is looked up whole among those that the rules allow. */
+static kopt_status check_targets(const struct kp_model *m, kopt_error *err)
+{
+    bool all = !m->rules || m->rules->n_params == m->n_targets;
+    for (size_t t = 0; all && m->rules && t < m->n_targets; t++)
+        all = is_param(m->rules, m->targets[t].name);
+    return all ? KOPT_OK
+               : kp_err(err, KOPT_EINPUT, "the rules' parameters are not the targets");
+}
+
 kopt_status kp_ranking_from_json(const struct kp_json *j, const struct kp_model *m,
                                  struct kp_ranking **out, kopt_error *err)
 {
@@ -203,7 +221,9 @@ kopt_status kp_ranking_from_json(const struct kp_json *j, const struct kp_model 
     *out = NULL;
     if (!r)
         return kp_err_nomem(err);
-    kopt_status st = kp_json_need_f64(j, "units", &r->units, err);
+    kopt_status st = check_targets(m, err);
+    if (st == KOPT_OK)
+        st = kp_json_need_f64(j, "units", &r->units, err);
     if (st == KOPT_OK && !isfinite(r->units))
         st = wrong("units", err);
     if (st == KOPT_OK)

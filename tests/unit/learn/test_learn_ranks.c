@@ -86,6 +86,8 @@ static struct kp_dataset *surface(bool failing, size_t problems)
     return d;
 }
 
+static struct kp_model *fit(const struct world *w, const struct kp_fit_options *o);
+
 static void world_init(struct world *w, bool failing, size_t nets)
 {
     kopt_error err;
@@ -167,6 +169,212 @@ static void test_who_learns_from_what(void **state)
     }
     for (size_t p = 0; p < r->n; p++)
         assert_true(checked[p]);
+    world_deinit(&w);
+}
+
+/* Each network's examples and validation, where there are few problems for many networks: all
+ * have some of both, and none of a validation is learned from. */
+static void check_courses(const struct kp_ranks *r, size_t nets)
+{
+    for (size_t k = 0; k < nets; k++) {
+        struct kp_ranks_course c;
+        kopt_error err;
+        assert_int_equal(kp_ranks_course(r, k, &c, &err), KOPT_OK);
+        assert_true(c.course.n > 0 && c.n_checks > 0);
+        for (size_t i = 0; i < c.n_checks; i++)
+            for (size_t e = 0; e < c.course.n; e++)
+                assert_true(c.checks[i] != c.examples[2 * e]);
+        kp_ranks_course_deinit(&c);
+    }
+}
+
+/* A lesson of any fold that has problems of each role. */
+static struct kp_lesson *any_lesson(const struct kp_dataset *d, struct kp_lesson_options o)
+{
+    struct kp_lesson *l = NULL;
+    kopt_error err;
+    o.split.salt = 1;
+    o.near_best = 0.1;
+    for (o.split.fold = 0; o.split.fold < 10 && !l; o.split.fold++)
+        (void)kp_lesson_new(d, &o, &l, &err);
+    assert_non_null(l);
+    return l;
+}
+
+static void test_few_problems(void **state)
+{
+    (void)state;
+    for (size_t problems = 16; problems < 40; problems += 3) {
+        struct world w = {0};
+        kopt_error err;
+        w.data = surface(false, problems);
+        w.lesson = any_lesson(w.data, (struct kp_lesson_options){0});
+        assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 2, 10, &w.ranks, &err), KOPT_OK);
+        assert_int_equal(w.ranks->n_parts, 10);
+        check_courses(w.ranks, 10);
+        world_deinit(&w);
+    }
+}
+
+/* What a split's groups keep together no network's validation has apart. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const char *const group[] = {"min(M,N)", "max(M,N)"};
+    static const char *const one[] = {"0*M"};
+    struct world w = {0};
+    struct kp_ranks *none;
+    kopt_error err;
+    w.data = surface(false, PROBLEMS);
+    w.lesson =
+        any_lesson(w.data, (struct kp_lesson_options){.split = {.group = group, .n_group = 2}});
+    assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 2, 10, &w.ranks, &err), KOPT_OK);
+    const struct kp_ranks *r = w.ranks;
+    size_t mirrored = 0;
+    for (size_t p = 0; p < r->n; p++) {
+        for (size_t q = 0; q < p; q++) {
+            const double *a = w.data->problems + 2 * (size_t)r->problem[p];
+            const double *b = w.data->problems + 2 * (size_t)r->problem[q];
+            if (a[0] != b[1] || a[1] != b[0])
+                continue;
+            assert_int_equal(r->part[p], r->part[q]);
+            mirrored++;
+        }
+    }
+    assert_true(mirrored > 20);
+    check_courses(r, 10);
+    /* All that is left is one group. */
+    const struct kp_split same = {.salt = 1, .group = one, .n_group = 1};
+    assert_int_equal(kp_split_hashes(w.data, &same, w.lesson->hashes, &err), KOPT_OK);
+    assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 2, 10, &none, &err), KOPT_EINPUT);
+    assert_null(none);
+    world_deinit(&w);
+}
+
+/* Problems that only help are in no validation and no site, in the part of their twin, and
+ * weigh what they are to weigh. */
+static void test_helping(void **state)
+{
+    (void)state;
+    struct world w = {0};
+    kopt_error err;
+    w.data = surface(false, PROBLEMS);
+    uint32_t *twins = kp_arena_alloc(&w.data->arena, PROBLEMS, sizeof(*twins));
+    assert_non_null(twins);
+    for (uint32_t p = 0; p < PROBLEMS; p++) {
+        twins[p] = p % 3 == 0 ? p : p % 3 == 1 ? p - 1 : UINT32_MAX;
+        if (p % 3 == 1)
+            w.data->keys[p] = w.data->keys[p - 1];
+    }
+    w.data->twins = twins;
+    w.lesson = any_lesson(w.data, (struct kp_lesson_options){.extra_weight = 0.25});
+    assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 2, 5, &w.ranks, &err), KOPT_OK);
+    const struct kp_ranks *r = w.ranks;
+    size_t of[PROBLEMS];
+    size_t twin_pairs = 0;
+    size_t own = 0;
+    for (size_t p = 0; p < r->n; p++) {
+        of[r->problem[p]] = p;
+        own += twins[r->problem[p]] == r->problem[p];
+        assert_int_equal(r->helps[p], twins[r->problem[p]] != r->problem[p]);
+    }
+    for (size_t p = 0; p < r->n; p++) {
+        if (r->problem[p] % 3 != 1)
+            continue;
+        assert_int_equal(r->part[p], r->part[of[r->problem[p] - 1]]);
+        twin_pairs++;
+    }
+    assert_true(twin_pairs > 10 && own < r->n);
+    for (size_t k = 0; k < 5; k++) {
+        struct kp_ranks_course c;
+        double weight = 0;
+        assert_int_equal(kp_ranks_course(r, k, &c, &err), KOPT_OK);
+        assert_true(c.n_checks > 0);
+        for (size_t i = 0; i < c.n_checks; i++)
+            assert_false(r->helps[c.checks[i]]);
+        for (size_t i = 0; i < c.course.n; i++)
+            weight += r->helps[c.examples[2 * i]] ? 0.25 : 1;
+        assert_true(c.course.weight == weight); /* quarters: no rounding */
+        kp_ranks_course_deinit(&c);
+    }
+    struct kp_fit_options o = kp_fit_default(kp_net_find("ranker"));
+    o.nets = 5;
+    o.shape.hidden = 16;
+    o.plan.epochs = 1;
+    o.plan.threads = 1;
+    o.plan.adam.rate = 1e-9F;
+    o.n_raw = 2;
+    o.ranks = w.ranks;
+    struct kp_model *m = fit(&w, &o);
+    assert_int_equal(m->ranking->n_sites, own);
+    kp_model_free(m);
+    world_deinit(&w);
+}
+
+/* Many configurations were measured, few of them were ever near the best. */
+static struct kp_dataset *scattered(size_t near)
+{
+    static const char *const fields[] = {"M"};
+    static const char *const targets[] = {"A", "B"};
+    struct kp_dataset_builder *b;
+    struct kp_dataset *d;
+    kopt_error err;
+    assert_int_equal(kp_dataset_begin("far", fields, 1, targets, 2, NULL, &b, &err), KOPT_OK);
+    for (int64_t p = 0; p < 20; p++) {
+        for (int64_t i = 0; i < 300; i++) {
+            const struct kp_value problem[] = {kp_int(1 + p)};
+            const struct kp_value config[] = {kp_int((p * 300 + i) / 100), kp_int(i % 100)};
+            float t = i < (int64_t)near ? 100.0F + (float)i * 1e-3F : 300;
+            assert_int_equal(kp_dataset_add(b, problem, config, NULL, t, &err), KOPT_OK);
+        }
+    }
+    assert_int_equal(kp_dataset_finish(b, &d, &err), KOPT_OK);
+    return d;
+}
+
+static void test_many_configurations(void **state)
+{
+    (void)state;
+    struct world w = {0};
+    kopt_error err;
+    w.data = scattered(7);
+    w.lesson = any_lesson(w.data, (struct kp_lesson_options){0});
+    assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 1, 5, &w.ranks, &err), KOPT_OK);
+    assert_int_equal(w.ranks->ranking->n_configs, 7 * w.ranks->n);
+    for (size_t p = 0; p < w.ranks->n; p++)
+        assert_int_equal(w.ranks->first[p + 1] - w.ranks->first[p], 7);
+    world_deinit(&w);
+    w = (struct world){.data = scattered(290)};
+    w.lesson = any_lesson(w.data, (struct kp_lesson_options){0});
+    assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 1, 5, &w.ranks, &err), KOPT_EINPUT);
+    assert_null(w.ranks);
+    world_deinit(&w);
+}
+
+/* One configuration is left, and all problems look alike. */
+static void test_nothing_to_see(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"a", "b", "c", "d"};
+    static const char *const targets[] = {"A"};
+    struct kp_dataset_builder *b;
+    struct world w = {0};
+    kopt_error err;
+    assert_int_equal(kp_dataset_begin("flat", fields, 4, targets, 1, NULL, &b, &err), KOPT_OK);
+    for (int p = 0; p < 16; p++) {
+        struct kp_value problem[4];
+        for (int f = 0; f < 4; f++)
+            problem[f] = kp_int(p >> f & 1 ? 1 : -1);
+        for (int i = 0; i < 60; i++) {
+            const struct kp_value config = kp_int(i);
+            assert_int_equal(kp_dataset_add(b, problem, &config, NULL, i == 0 ? 1 : 2, &err),
+                             KOPT_OK);
+        }
+    }
+    assert_int_equal(kp_dataset_finish(b, &w.data, &err), KOPT_OK);
+    w.lesson = any_lesson(w.data, (struct kp_lesson_options){0});
+    assert_int_equal(kp_ranks_new(w.lesson, NULL, NULL, 4, 5, &w.ranks, &err), KOPT_EINPUT);
+    assert_null(w.ranks);
     world_deinit(&w);
 }
 
@@ -546,10 +754,51 @@ static void test_hostile_text(void **state)
     world_deinit(&w);
 }
 
+/* Rules with a parameter more, or another one, than what the configurations have. */
+static void test_other_rules(void **state)
+{
+    (void)state;
+    static const char *const other[] = {"#pragma kopt kernel tile\n"
+                                        "#pragma kopt problem M N\n"
+                                        "#pragma kopt param BM {16,32,64,128}\n"
+                                        "#pragma kopt param BN {16,32,64,128}\n"
+                                        "#pragma kopt param MODE {\"a\",\"b\"}\n"
+                                        "#pragma kopt param MORE {1,2}\n"
+                                        "#pragma kopt require BM*MORE <= 256\n"
+                                        "#pragma kopt block 64\n"
+                                        "#pragma kopt grid M\n"
+                                        "__global__ void tile(float *x) { x[0] = 1; }\n",
+                                        "#pragma kopt kernel tile\n"
+                                        "#pragma kopt problem M N\n"
+                                        "#pragma kopt param BM {16,32,64,128}\n"
+                                        "#pragma kopt param BN {16,32,64,128}\n"
+                                        "#pragma kopt param MODUS {\"a\",\"b\"}\n"
+                                        "#pragma kopt block 64\n"
+                                        "#pragma kopt grid M\n"
+                                        "__global__ void tile(float *x) { x[0] = 1; }\n"};
+    struct world w;
+    world_init(&w, false, 2);
+    for (size_t i = 0; i < 2; i++) {
+        struct kp_fit_options o = options(&w, 2);
+        struct kp_model *m;
+        kopt_error err;
+        o.plan.epochs = 1;
+        o.rules_text = kp_str_from(other[i]);
+        assert_int_equal(kp_fit(w.lesson, &o, NULL, &m, &err), KOPT_EINPUT);
+        assert_null(m);
+    }
+    world_deinit(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_learns_from_what),
+        cmocka_unit_test(test_few_problems),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_helping),
+        cmocka_unit_test(test_many_configurations),
+        cmocka_unit_test(test_nothing_to_see),
         cmocka_unit_test(test_wanted),
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_too_little),
@@ -559,6 +808,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_correction),
         cmocka_unit_test(test_hostile_text),
+        cmocka_unit_test(test_other_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
