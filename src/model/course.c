@@ -259,6 +259,7 @@ static kopt_status epochs(struct teaching *t, const struct kp_train_hooks *hooks
     return KOPT_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kp_course_teach(struct kp_net *net, const struct kp_course *course,
                             const struct kp_train_plan *plan,
                             const struct kp_train_hooks *hooks,

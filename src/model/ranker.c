@@ -223,8 +223,11 @@ static double loss_of(size_t n, const float *o, const float *y, float weight, fl
     return (double)weight * loss;
 }
 
+/* NOLINTBEGIN(readability-function-size,readability-non-const-parameter): of the contract;
+ * memory is written by way of its pieces */
 static void run(const struct kp_net *net, const struct kp_batch *b, float smoothing,
                 uint64_t key, float *grad, float *memory, struct kp_net_score *score)
+/* NOLINTEND(readability-function-size,readability-non-const-parameter) */
 {
     struct kp_carve c = {.base = memory};
     struct rows r;
@@ -243,8 +246,10 @@ static void run(const struct kp_net *net, const struct kp_batch *b, float smooth
         backward(net, b, key, &r, grad);
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): memory that is written by way of its pieces */
 static void rank(const struct kp_net *net, size_t n, const int32_t *numbers, const float *x,
                  float *memory, float *scores)
+/* NOLINTEND(readability-non-const-parameter) */
 {
     struct kp_carve c = {.base = memory};
     struct rows r;

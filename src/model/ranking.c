@@ -76,6 +76,7 @@ static void declare_pairs(struct kp_ranking *r, const struct kp_encoder *e, size
             add(r, (enum kp_pair_kind)kind, 0, 0);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kp_ranking_declare(struct kp_ranking *r, const struct kp_encoder *e, size_t n_raw,
                                const struct kp_target *targets, size_t n_targets,
                                const struct kp_kernel *rules, kopt_error *err)
@@ -371,8 +372,10 @@ static double log_of_sum(const struct asking *a, size_t n)
     return log(sum) - least / temperature;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): memory that is written by way of its pieces */
 size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q, float *work,
                       uint32_t *configs, double *logp)
+/* NOLINTEND(readability-non-const-parameter) */
 {
     const struct kp_ranking *r = m->ranking;
     struct kp_carve carve = {.base = work};

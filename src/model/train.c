@@ -29,8 +29,10 @@ struct rows {
     size_t B;
 };
 
+/* NOLINTBEGIN(readability-non-const-parameter): memory that is written by way of its pieces */
 static size_t lay_out(const struct kp_net *net, size_t B, bool train, float *base,
                       struct rows *r)
+/* NOLINTEND(readability-non-const-parameter) */
 {
     struct kp_carve c = {.base = base};
     r->tokens = (int32_t *)(void *)kp_carve_take(&c, B * net->shape.n_tokens);
@@ -124,6 +126,7 @@ static void check(const struct kp_course *c, const struct kp_net *net, size_t i,
     net->ops->run(net, &b, 0, 0, NULL, r.work, score);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 kopt_status kp_train(struct kp_net *net, const struct kp_examples *train,
                      const struct kp_examples *valid, const struct kp_train_plan *plan,
                      const struct kp_train_hooks *hooks, const struct kp_train_state *resume,
