@@ -67,23 +67,32 @@ static kopt_status wrong(const char *key, kopt_error *err)
 }
 
 /* A list of numbers, each below limits[i % n_limits]. */
-static kopt_status read_list(struct kp_ranking *r, const struct kp_json *j, const char *key,
-                             const uint32_t *limits, size_t n_limits, uint32_t **out, size_t *n,
+struct listing {
+    const char *key;
+    const uint32_t *limits;
+    size_t n_limits; /* at least 1 */
+    uint32_t *list;
+    size_t n;
+};
+
+static kopt_status read_list(struct kp_ranking *r, const struct kp_json *j, struct listing *l,
                              kopt_error *err)
 {
     const struct kp_json *list;
-    kopt_status st = kp_json_need_array(j, key, &list, err);
+    size_t turn = 0;
+    kopt_status st = kp_json_need_array(j, l->key, &list, err);
     if (st != KOPT_OK)
         return st;
-    *n = kp_json_size(list);
-    *out = kp_arena_alloc(&r->arena, *n + 1, sizeof(**out));
-    if (!*out)
+    l->n = kp_json_size(list);
+    l->list = kp_arena_alloc(&r->arena, l->n + 1, sizeof(*l->list));
+    if (!l->list)
         return kp_err_nomem(err);
-    for (size_t i = 0; i < *n; i++) {
+    for (size_t i = 0; i < l->n; i++) {
         int64_t x;
-        if (!kp_json_as_i64(kp_json_at(list, i), &x) || x < 0 || x >= limits[i % n_limits])
-            return wrong(key, err);
-        (*out)[i] = (uint32_t)x;
+        if (!kp_json_as_i64(kp_json_at(list, i), &x) || x < 0 || x >= l->limits[turn])
+            return wrong(l->key, err);
+        l->list[i] = (uint32_t)x;
+        turn = turn + 1 < l->n_limits ? turn + 1 : 0;
     }
     return KOPT_OK;
 }
@@ -162,17 +171,18 @@ static kopt_status read_configs(struct kp_ranking *r, const struct kp_json *j,
                                 const struct kp_model *m, kopt_error *err)
 {
     int64_t known;
-    size_t n;
-    uint32_t limits[KP_TARGETS_MAX];
+    uint32_t limits[KP_TARGETS_MAX] = {0};
+    struct listing l = {.key = "configs", .limits = limits, .n_limits = m->n_targets};
     kopt_status st = kp_json_need_i64(j, "known", &known, err);
     for (size_t t = 0; t < m->n_targets; t++)
         limits[t] = m->targets[t].n_values;
     if (st == KOPT_OK)
-        st = read_list(r, j, "configs", limits, m->n_targets, &r->configs, &n, err);
+        st = read_list(r, j, &l, err);
     if (st != KOPT_OK)
         return st;
-    if (known < 1 || known > KP_RANKED_MAX || n != (size_t)known * m->n_targets)
+    if (known < 1 || known > KP_RANKED_MAX || l.n != (size_t)known * m->n_targets)
         return wrong("known", err);
+    r->configs = l.list;
     r->n_configs = (size_t)known;
     r->n_targets = m->n_targets;
     return KOPT_OK;
@@ -186,10 +196,13 @@ static kopt_status read_sites(struct kp_ranking *r, const struct kp_json *j,
     kopt_status st = kp_json_need_i64(j, "sites", &sites, err);
     if (st == KOPT_OK)
         st = kp_json_need_f64(j, "length", &r->length, err);
+    struct listing l = {.key = "coordinates", .limits = &limit, .n_limits = 1};
     if (st == KOPT_OK)
-        st = read_list(r, j, "coordinates", &limit, 1, &r->coordinates, &r->n_coordinates, err);
+        st = read_list(r, j, &l, err);
     if (st != KOPT_OK)
         return st;
+    r->coordinates = l.list;
+    r->n_coordinates = l.n;
     if (sites < 0 || sites > KP_SITES_MAX || !isfinite(r->length) ||
         (sites > 0 && (!(r->length > 0) || r->n_coordinates == 0)))
         return wrong("sites", err);

@@ -12,22 +12,26 @@
 #include <string.h>
 
 /* Among its targets' values BM=8 stands in no rule, and the rules' BM=256 in no target. */
-static const char small_rules[] = "kernel small\n"
-                                  "problem M N dtype=\"f32\" batch=1\n"
-                                  "param BM {16,32,64,128,256}\n"
-                                  "param mode {\"a\",\"b\"}\n"
-                                  "param BN {1,2,4}\n"
-                                  "let rows = M\n"
-                                  "let tiles = ceildiv(M, 16)*batch\n"
-                                  "let half = dtype == \"f16\"\n"
-                                  "let name = half ? \"h\" : \"s\"\n"
-                                  "let ratio = N / (M - 7)\n"
-                                  "let block = BM*BN\n"
-                                  "let threads = device.max_threads - M\n"
-                                  "require BM <= M\n"
-                                  "require BN*BM <= N : \"a tile is no larger than N\"\n"
-                                  "require mode == \"a\" || !half\n"
-                                  "require block <= device.max_threads\n";
+#define SMALL_RULES                                         \
+    "kernel small\n"                                        \
+    "problem M N dtype=\"f32\" batch=1\n"                   \
+    "param BM {16,32,64,128,256}\n"                         \
+    "param mode {\"a\",\"b\"}\n"                            \
+    "param BN {1,2,4}\n"                                    \
+    "let rows = M\n"                                        \
+    "let tiles = ceildiv(M, 16)*batch\n"                    \
+    "let half = dtype == \"f16\"\n"                         \
+    "let name = half ? \"h\" : \"s\"\n"                     \
+    "let ratio = N / (M - 7)\n"                             \
+    "let block = BM*BN\n"                                   \
+    "let threads = device.max_threads - M\n"                \
+    "require BM <= M\n"                                     \
+    "require BN*BM <= N : \"a tile is no larger than N\"\n" \
+    "require mode == \"a\" || !half\n"                      \
+    "require block <= device.max_threads\n"
+static const char small_rules[] = SMALL_RULES;
+/* For networks that rank all targets must be parameters of the rules. */
+static const char small_rules_of_all[] = SMALL_RULES "param extra {0.0,0.5}\n";
 
 struct small_plan {
     const char *net;
@@ -168,7 +172,8 @@ static inline struct kp_model *small_model(const struct small_plan *plan)
     m->n_raw = SMALL_RAW;
     if (plan->rules) {
         m->rules_path = plan->rules_path;
-        m->rules_text = kp_str_from(plan->rules);
+        m->rules_text =
+            kp_str_from(kp_net_find(plan->net)->rank ? small_rules_of_all : plan->rules);
         KP_CHECK(kp_kernel_parse(m->rules_path, m->rules_text, &m->rules, &err) == KOPT_OK);
     }
     struct kp_dataset *d = small_data(m->rules);
