@@ -151,15 +151,20 @@ static void set_sizes(const kopt_train_options *o, struct kp_fit_options *f)
         p->smoothing = o->smoothing > 0 ? (float)o->smoothing : 0;
 }
 
-static void choose_fit(struct training *t)
+static void set_fit(struct training *t, const struct kp_net_ops *ops)
 {
     const kopt_train_options *o = t->o;
-    const struct kp_net_ops *ops = t->fit.ops;
-    if (!ops)
-        ops = kp_ranks_suit(t->data.set) ? kp_net_find("ranker") : kp_net_at(0);
     t->fit = kp_fit_default(ops);
     t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : t->fit.nets;
     set_sizes(o, &t->fit);
+}
+
+static void choose_fit(struct training *t)
+{
+    const struct kp_net_ops *ops = t->fit.ops;
+    if (!ops)
+        ops = kp_ranks_suit(t->data.set) ? kp_net_find("ranker") : kp_net_at(0);
+    set_fit(t, ops);
 }
 
 static kopt_status read_options(struct training *t)
@@ -359,14 +364,24 @@ static kopt_status check_group(struct training *t)
     return st;
 }
 
+/* Where nobody asked for a network that ranks, and it cannot learn from the data, it gives way.
+ */
 static kopt_status make_ranks(struct training *t)
 {
+    kopt_error why = {0};
     kopt_status st = kp_ranks_new(t->lesson, t->data.rules, t->data.limits,
-                                  t->data.report.n_raw, t->fit.nets, &t->ranks, t->err);
-    if (st == KOPT_OK)
+                                  t->data.report.n_raw, t->fit.nets, &t->ranks, &why);
+    if (st == KOPT_EINPUT && !t->o->network) {
+        set_fit(t, kp_net_at(0));
+        return KOPT_OK;
+    }
+    if (st == KOPT_OK) {
         t->fit.ranks = t->ranks;
-    else
-        kp_err_wrap(t->err, "%s", t->data.path);
+        return st;
+    }
+    if (t->err)
+        *t->err = why;
+    kp_err_wrap(t->err, "%s", t->data.path);
     return st;
 }
 
@@ -404,12 +419,13 @@ static kopt_status make_lesson(struct training *t)
         return kp_err(t->err, KOPT_EINPUT,
                       "%s: all configurations are the same, so there is nothing to learn",
                       t->data.path);
+    st = t->fit.ops->rank ? make_ranks(t) : KOPT_OK;
     if (t->data.rules) {
         t->fit.rules_path = t->data.rules->path;
         t->fit.rules_text = (struct kp_str){kp_buf_text(&t->data.text), t->data.text.len};
     }
     t->fit.n_raw = t->data.report.n_raw;
-    return t->fit.ops->rank ? make_ranks(t) : KOPT_OK;
+    return st;
 }
 
 static kopt_status count_params(struct training *t, const struct kp_net_shape *shape)

@@ -35,8 +35,12 @@ static bool has_size(const struct kp_kernel *k, const char *name)
     return false;
 }
 
-static bool has_default(const struct kp_kernel *rules, const char *name)
+/* May a problem leave that field out? */
+static bool has_default(const struct kp_model *m, const char *name)
 {
+    const struct kp_kernel *rules = m->rules;
+    if (kp_json_get(kp_json_get(m->info, "pooled"), name))
+        return true;
     for (size_t i = 0; rules && i < rules->n_problem; i++)
         if (strcmp(rules->problem[i], name) == 0)
             return rules->has_problem_default[i];
@@ -57,7 +61,7 @@ static kopt_status check_sizes(const struct kp_model *m, const struct kp_kernel 
 {
     for (size_t i = 0; i < m->n_raw; i++) {
         const char *name = kp_encoder_field(m->encoder, i)->name;
-        if (!has_size(k, name) && !has_default(m->rules, name))
+        if (!has_size(k, name) && !has_default(m, name))
             return kp_err(err, KOPT_EINPUT, "the kernel has no problem size '%s'", name);
     }
     for (size_t i = 0; i < k->n_problem; i++)

@@ -34,8 +34,8 @@ kopt_status kp_prior_init(struct kp_prior *p, const struct kp_space *space, size
 /* Of one that was only zeroed, too. */
 void kp_prior_deinit(struct kp_prior *p);
 
-/* In its place by `logp`, behind those that are as likely; NaN is the least. False: not valid
- * in the space (that of kp_prior_init()), there already, or the list is full. */
+/* Behind those that are there, whatever `logp` is. False: not valid in the space (that of
+ * kp_prior_init()), there already, or the list is full. */
 bool kp_prior_add(struct kp_prior *p, const struct kp_space *space, const uint32_t *config,
                   double logp);
 

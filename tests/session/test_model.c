@@ -308,6 +308,36 @@ static void a_model_without_rules_serves(void **state)
     session_end(&s);
 }
 
+/* What tells files apart is no size of the kernel's, and may be left out. */
+static void a_model_of_several_files_serves(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"other=more.csv"};
+    kopt_train_options o;
+    kopt_error err = {0};
+    struct session s;
+    kopt_train_options_init(&o);
+    write_data("data.csv");
+    write_data("more.csv");
+    o.data.path = "data.csv";
+    o.data.rules = write_kernel("tiles.cl", tiles);
+    o.data.more = more;
+    o.data.n_more = 1;
+    o.network = "factored";
+    o.out = "pooled.model";
+    o.nets = 1;
+    o.hidden = 16;
+    o.embed = 4;
+    o.epochs = 2;
+    o.threads = 1;
+    if (kopt_train(&o, &err) != KOPT_OK)
+        fail_msg("%s", err.message);
+    with_model(&s, tiles, "pooled.model", 5);
+    must_run(&s);
+    assert_int_equal(started.predictions, 5);
+    session_end(&s);
+}
+
 /* The model's rules leave nothing, the kernel file's do. */
 static void a_model_that_knows_nothing_is_a_warning(void **state)
 {
@@ -421,6 +451,7 @@ int main(void)
         cmocka_unit_test(what_the_store_has_is_not_measured_again),
         cmocka_unit_test(predictions_outside_the_space_are_dropped),
         cmocka_unit_test(a_model_without_rules_serves),
+        cmocka_unit_test(a_model_of_several_files_serves),
         cmocka_unit_test(a_model_that_knows_nothing_is_a_warning),
         cmocka_unit_test(models_of_other_kernels_are_refused),
         cmocka_unit_test(a_size_that_the_kernel_lacks_is_named),

@@ -82,6 +82,7 @@ static kopt_train_options small_training(const char *out, struct seen *seen)
     kopt_train_options_init(&o);
     o.data.path = "data.csv";
     o.data.rules = "tiles.kopt";
+    o.network = "factored";
     o.out = out;
     o.nets = 2;
     o.hidden = 16;
@@ -213,6 +214,63 @@ static void a_training_that_was_stopped_goes_on(void **state)
         assert_same_file("whole.model", "cut.model");
         assert_int_equal(access("cut.model.partial", F_OK), -1);
     }
+}
+
+/* The same of networks that rank, whose correction is made again of all of them. */
+static void a_ranker_that_was_stopped_goes_on(void **state)
+{
+    struct seen whole = {0};
+    kopt_error err = {0};
+    (void)state;
+    write_inputs();
+    kopt_train_options o = small_training("ranks.model", &whole);
+    o.network = "ranker";
+    o.epochs = 4;
+    must(kopt_train(&o, &err), &err);
+    assert_string_equal(whole.start.network, "ranker");
+    for (unsigned at = 1; at <= whole.epochs; at += 2) {
+        struct seen first = {.stop_after = at};
+        struct seen rest = {0};
+        o.out = "ranks.stopped";
+        o.user = &first;
+        o.resume = 0;
+        assert_int_equal(kopt_train(&o, &err), KOPT_EINTR);
+        o.user = &rest;
+        o.resume = 1;
+        o.threads = 1;
+        must(kopt_train(&o, &err), &err);
+        assert_same_file("ranks.model", "ranks.stopped");
+    }
+}
+
+/* More configurations near a best than a network that ranks takes. */
+static void a_ranker_gives_way_unless_it_was_asked_for(void **state)
+{
+    struct seen seen = {0};
+    kopt_error err = {0};
+    (void)state;
+    FILE *f = fopen("wide.csv", "w");
+    assert_non_null(f);
+    (void)fprintf(f, "M,A,B,time_us\n");
+    for (int p = 0; p < 60; p++)
+        for (int i = 0; i < 200; i++)
+            (void)fprintf(f, "%d,%d,%d,%.3f\n", 10 + 37 * p, (p * 200 + i) / 100, i % 100,
+                          10 + i * 1e-3);
+    assert_int_equal(fclose(f), 0);
+    static const char *const params[] = {"A", "B"};
+    kopt_train_options o = small_training("wide.model", &seen);
+    o.network = NULL;
+    o.data.path = "wide.csv";
+    o.data.rules = NULL;
+    o.data.kernel = "wide";
+    o.data.params = params;
+    o.data.n_params = 2;
+    o.epochs = 1;
+    must(kopt_train(&o, &err), &err);
+    assert_string_equal(seen.start.network, "factored");
+    o.network = "ranker";
+    assert_int_equal(kopt_train(&o, &err), KOPT_EINPUT);
+    assert_non_null(strstr(err.message, "configurations were near the best"));
 }
 
 static void a_state_that_does_not_fit_is_refused(void **state)
@@ -417,7 +475,8 @@ static void networks_have_names(void **state)
     assert_string_equal(kopt_network(0, &about), "factored");
     assert_true(strlen(about) > 10);
     assert_string_equal(kopt_network(4, NULL), "hybrid2");
-    assert_null(kopt_network(5, &about));
+    assert_string_equal(kopt_network(5, NULL), "ranker");
+    assert_null(kopt_network(6, &about));
     assert_null(about);
 }
 
@@ -426,6 +485,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_trained_and_asked),
         cmocka_unit_test(a_training_that_was_stopped_goes_on),
+        cmocka_unit_test(a_ranker_that_was_stopped_goes_on),
+        cmocka_unit_test(a_ranker_gives_way_unless_it_was_asked_for),
         cmocka_unit_test(a_state_that_does_not_fit_is_refused),
         cmocka_unit_test(models_are_judged_beside_baselines),
         cmocka_unit_test(bad_questions_are_refused),
