@@ -21,7 +21,7 @@ kopt predict m.model M=120 N=80 kind=s --top 3 --json | python3 -c '
 import json, sys
 rows = [json.loads(l) for l in sys.stdin]
 print("first", rows[0]["slowdown"], "later", all(r["slowdown"] >= 1 for r in rows))'
-# A training that stops goes on to the same file.
+# The number of threads has no influence on the file.
 cp m.model whole.model
 kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --nets 2 --hidden 16 --epochs 20 -j 2 -q >/dev/null
 cmp m.model whole.model && echo same
