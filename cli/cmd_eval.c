@@ -292,7 +292,7 @@ const struct cli_command cli_cmd_eval = {
         "FILE is a model that kopt train wrote, DATA as for kopt train. Kernel, rules, rows and "
         "split are those of the training. The model, the same without its rules, the most "
         "frequent configurations and the 15 nearest neighbours answer the same problems:\n\n"
-        "  positions, forced   parameters right, given the true ones before\n"
+        "  positions, forced   parameters right, given the true ones before; not of a ranker\n"
         "  positions, free     parameters of the first prediction right\n"
         "  exact, first K      the best known configuration is among the first K\n"
         "  canonical, first K  the same, parameters without effect left aside\n"

@@ -108,7 +108,7 @@ static const struct cli_opt opts[] = {
      .min = 1,
      .max = 4096,
      .offset = offsetof(struct predict_options, top),
-     .help = "how many configurations, the likeliest first (default 1)"},
+     .help = "how many configurations, the best first (default 1)"},
     {.name = "width",
      .kind = CLI_INT,
      .arg = "N",
@@ -147,7 +147,8 @@ static const struct cli_example examples[] = {
      "the five best, by the model of gemm that comes with kopt"},
     {"predict gemm.model M=512 N=512 K=512 --json | jq -c .config",
      "the best one, for a script"},
-    {"predict gemm.model M=512 N=512 K=512 --device-limits max_threads=1024,shared_bytes=49152",
+    {"predict gemm.model M=512 N=512 K=512 --device-limits "
+     "max_threads=1024,shared_bytes=49152,cc=80",
      "for a device that is not here"},
 };
 
@@ -157,13 +158,14 @@ const struct cli_command cli_cmd_predict = {
     .args = "FILE NAME=VALUE..",
     .about =
         "FILE is a model that kopt train wrote, or the name of one that comes with kopt: "
-        "convolution, gemm and softmax, for an NVIDIA H200. NAME=VALUE gives what the "
-        "problem is made of; a name that is missing is named in the message, together with "
-        "all others. Nothing is measured.\n\n"
-        "Every configuration satisfies the rules in the model, whatever the problem. A ranker "
+        "convolution (W H FW FH), gemm (M N K) and softmax (R C), for an NVIDIA H200. NAME=VALUE "
+        "gives what the problem is made of; a name that is missing is named in the message, "
+        "together with all others. Nothing is measured.\n\n"
+        "Every configuration satisfies the rules in the model, unless --no-rules. A ranker "
         "says how many times as long as the first each is expected to take. The probability "
         "of other networks is their own, of the whole configuration. Without --device and "
-        "--device-limits the rules are for the device that the model was trained for.",
+        "--device-limits the rules are for the device that --device-limits named in training, if "
+        "it did; else no maximum of a device binds, and device.cc is 0.",
     .opts = opts,
     .n_opts = CLI_LEN(opts),
     .examples = examples,

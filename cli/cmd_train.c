@@ -244,7 +244,8 @@ static const struct cli_opt opts[] = {
      .kind = CLI_TEXT,
      .arg = "NAME=N,..",
      .offset = AT(limits),
-     .help = "of the device that was measured, where the rules use them: max_threads=1024,.."},
+     .help = "of the device that was measured, where the rules use them: max_threads=1024,..; "
+             "without it (a store does not say it) no maximum binds, and device.cc is 0"},
     {.name = "group",
      .kind = CLI_CUSTOM,
      .arg = "EXPR",
@@ -426,7 +427,9 @@ static const struct cli_example examples[] = {
     {"train gfx906_60.db gfx900_56.db --kernel ConvAsm1x1U --where data_type=FP32 --also "
      "data_type=FP16 -o conv1x1.model",
      "where another GPU's rows and those of another type help"},
-    {"train kopt.db --rules gemm.cu -o gemm.model", "from kopt's own store"},
+    {"train kopt.db --rules gemm.cu --device-limits "
+     "max_threads=1024,shared_bytes=232448,compute_units=132,cc=90 -o gemm.model",
+     "from kopt's own store"},
     {"train times.csv --param BM --param BN -o tiles.model", "from a table without rules"},
     {"train gfx906_60.db --kernel ConvAsm1x1U --group 'min(in_channels,out_channels)' --group "
      "'max(in_channels,out_channels)' --model hybrid2 -o hard.model",
@@ -446,9 +449,9 @@ const struct cli_command cli_cmd_train = {
         "training: no test has them, and none is of a problem that tests or validation have. "
         "The field 'source' tells the files apart by their names; NAME=FILE gives one another "
         "name. --also does the same for other texts of a column.\n\n"
-        "Where times are known, every configuration that is nearly as fast as the best counts; "
-        "parameters without effect are put in their canonical form; rows that cannot be used "
-        "are counted and the first is named.\n\n"
+        "Where times are known, a ranker learns all of them, other networks every configuration "
+        "that is nearly as fast as the best; parameters without effect are put in their "
+        "canonical form; rows that cannot be used are counted and the first is named.\n\n"
         "FILE is written at the end, at once. Until then FILE.partial keeps the state of the "
         "training. Ctrl-C stops after the running epoch and writes what was learned; once more "
         "exits at once.",
