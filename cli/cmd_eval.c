@@ -225,6 +225,8 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     eo.problem = o->problems ? on_problem : NULL;
     cli_progress_init(&v.progress, &c->err, c->verbosity < 0);
     kopt_status st = kopt_eval(&eo, &rows, &n, &err);
+    if (st == KOPT_EIO)
+        cli_model_hint(path, &err);
     free(path);
     cli_progress_clear(&v.progress);
     int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(c, &err);

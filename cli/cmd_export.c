@@ -103,6 +103,8 @@ static int write_out(struct cli *c, const struct words *w, const struct export_o
     kopt_error err = {0};
     char *path = cli_model_path(c, w->model);
     kopt_status st = kopt_model_open(path, &m, &err);
+    if (st == KOPT_EIO)
+        cli_model_hint(path, &err);
     free(path);
     if (st == KOPT_OK && o->miopen) {
         st = write_miopen(c, m, w, o, &err);

@@ -67,6 +67,8 @@ static int ask(struct cli *c, const struct cli_target *t, const struct predict_o
     po.limits = o->limits;
     char *path = cli_model_path(c, t->file);
     kopt_status st = kopt_model_open(path, &m, &err);
+    if (st == KOPT_EIO)
+        cli_model_hint(path, &err);
     free(path);
     if (st == KOPT_OK)
         st = kopt_predict(m, t->problem, t->n_problem, &po, &p, &n, &err);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool add_word(const char *value, struct cli_words *w, char *why, size_t bytes)
@@ -154,7 +155,8 @@ char *cli_rules_path(struct cli *c, const char *given)
 
 static bool is_there(const char *path)
 {
-    return access(path, R_OK) == 0;
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode) && access(path, R_OK) == 0;
 }
 
 /* In one of the folders of `models`, the first by name. */
@@ -200,4 +202,11 @@ char *cli_model_path(struct cli *c, const char *given)
     }
     free(share);
     return found ? found : cli_strdup(given);
+}
+
+void cli_model_hint(const char *path, kopt_error *err)
+{
+    if (access(path, F_OK) != 0 && !err->hint[0])
+        (void)snprintf(err->hint, sizeof(err->hint),
+                       "kopt predict --help names the models that come with kopt");
 }

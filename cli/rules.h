@@ -33,5 +33,7 @@ char *cli_rules_path(struct cli *c, const char *given);
 /* A model: the file `given`, else the one of that name that comes with kopt
  * (models/NAME.model, models/DEVICE/NAME.model), else `given`. The caller frees it. */
 char *cli_model_path(struct cli *c, const char *given);
+/* Where there is no such file: a hint to the models that come with kopt. */
+void cli_model_hint(const char *path, kopt_error *err);
 
 #endif

@@ -42,6 +42,7 @@ static void json_start(const kopt_train_start *s)
     cli_json_u64(&j, "constant", s->constant);
     cli_json_u64(&j, "canonical", s->canonical);
     cli_json_u64(&j, "ranked", s->ranked);
+    cli_json_bool(&j, "unbound", s->unbound);
     cli_json_u64(&j, "fields", s->fields);
     cli_json_u64(&j, "parameters", s->params);
     cli_json_u64(&j, "numbers", s->parameters);
@@ -85,6 +86,9 @@ static void note_data(struct cli *c, const kopt_train_start *s)
                  "%s configurations are learned: some problems have several that are as good, "
                  "or nearly so",
                  cli_count((double)s->examples, n));
+    if (s->unbound)
+        cli_warn(c, "the rules use numbers of a device, which --device-limits does not give: "
+                    "rules about it do not bind, and its other numbers count as 0");
     if (s->ranked)
         cli_note(
             c,

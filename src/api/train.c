@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Training for other programs. Layer: api. */
 #include "api/data.h"
+#include "api/limits.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "learn/fit.h"
@@ -23,6 +24,7 @@ struct training {
     const kopt_train_options *o;
     struct kp_data data;
     struct kp_lesson *lesson;
+    bool unbound;           /* the rules' device is not known */
     struct kp_ranks *ranks; /* for networks that rank */
     struct kp_fit_options fit;
     double near_best;
@@ -393,6 +395,12 @@ static kopt_status make_lesson(struct training *t)
         st = check_group(t);
     if (st != KOPT_OK)
         return st;
+    unsigned used = 0;
+    if (t->data.rules && !t->data.limits)
+        st = kp_limits_used(t->data.rules, &used, t->err);
+    if (st != KOPT_OK)
+        return st;
+    t->unbound = used != 0;
     choose_fit(t);
     const struct kp_lesson_options lo = {.split = {.salt = SALT,
                                                    .fold = o->fold,
@@ -463,6 +471,7 @@ static void tell_start(const struct training *t)
                                                      : e->first[e->n] / l->repeat,
                                 .constant = l->n_constant,
                                 .canonical = t->ranks ? 0 : l->n_canonical,
+                                .unbound = t->unbound,
                                 .ranked = t->ranks ? t->ranks->ranking->n_configs : 0,
                                 .fields = r->n_raw,
                                 .params = t->data.set->n_targets,
