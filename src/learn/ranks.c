@@ -75,7 +75,7 @@ static size_t take_rows(struct kp_ranks *r, uint32_t *rows)
     for (size_t from = 0, to; from < d->n_rows; from = to) {
         size_t timed = 0;
         for (to = from; to < d->n_rows && d->of[to] == d->of[from]; to++)
-            timed += isfinite(d->times_ns[to]);
+            timed += isfinite(d->times_ns[to]) != 0;
         if (timed < 2 || !is_for_us(r->lesson, d->of[from]))
             continue;
         r->problem[r->n] = d->of[from];
@@ -429,7 +429,7 @@ bool kp_ranks_suit(const struct kp_dataset *d)
     for (size_t from = 0, to; from < d->n_rows; from = to) {
         size_t timed = 0;
         for (to = from; to < d->n_rows && d->of[to] == d->of[from]; to++)
-            timed += isfinite(d->times_ns[to]);
+            timed += isfinite(d->times_ns[to]) != 0;
         suits += timed >= TIMES_MANY;
         problems++;
     }
