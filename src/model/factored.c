@@ -21,7 +21,6 @@
 #include <string.h>
 
 enum { EMBED, IN_W, IN_B, LAYERS }; /* layer l: four from LAYERS + 4 l; heads behind them */
-enum { L_NORM_G, L_NORM_B, L_W, L_B, L_COUNT };
 enum {
     H_NORM_G,
     H_NORM_B,
@@ -36,7 +35,7 @@ enum {
 
 static size_t head_at(const struct kp_net *net, size_t which)
 {
-    return LAYERS + L_COUNT * net->shape.layers + which;
+    return LAYERS + KP_RESIDUAL_COUNT * net->shape.layers + which;
 }
 
 static size_t units(const struct kp_net *net) /* M */
@@ -47,11 +46,6 @@ static size_t units(const struct kp_net *net) /* M */
 static size_t inputs(const struct kp_net *net)
 {
     return net->shape.n_features + net->shape.n_tokens * net->shape.embed;
-}
-
-static float spread(size_t fan_in) /* He et al., 2015 */
-{
-    return sqrtf(2.0F / (float)fan_in);
 }
 
 static kopt_status build(struct kp_net *net, kopt_error *err)
@@ -67,28 +61,22 @@ static kopt_status build(struct kp_net *net, kopt_error *err)
     if (s->layers > 16)
         return kp_err(err, KOPT_EINPUT, "more than 16 layers");
     kp_net_declare(net, EMBED, "in.embed", s->n_vocab, s->embed, KP_INIT_NORMAL, 0.3F);
-    kp_net_declare(net, IN_W, "in.w", H, inputs(net), KP_INIT_NORMAL, spread(inputs(net)));
+    kp_net_declare(net, IN_W, "in.w", H, inputs(net), KP_INIT_NORMAL,
+                   kp_net_spread(inputs(net)));
     kp_net_declare(net, IN_B, "in.b", 1, H, KP_INIT_ZERO, 0);
-    for (size_t l = 0; l < s->layers; l++) {
-        static const char *const parts[L_COUNT] = {"norm.g", "norm.b", "w", "b"};
-        for (size_t k = 0; k < L_COUNT; k++) {
-            (void)snprintf(name, sizeof(name), "layer%zu.%s", l, parts[k]);
-            kp_net_declare(net, LAYERS + L_COUNT * l + k, name, k == L_W ? H : 1, H,
-                           k == L_NORM_G ? KP_INIT_ONE
-                           : k == L_W    ? KP_INIT_NORMAL
-                                         : KP_INIT_ZERO,
-                           k == L_W ? spread(H) : 0);
-        }
-    }
+    kp_residual_declare(net, LAYERS);
     size_t P = s->n_targets;
     size_t V = kp_net_values_before(net, P);
     kp_net_declare(net, head_at(net, H_NORM_G), "heads.norm.g", 1, H, KP_INIT_ONE, 0);
     kp_net_declare(net, head_at(net, H_NORM_B), "heads.norm.b", 1, H, KP_INIT_ZERO, 0);
-    kp_net_declare(net, head_at(net, H_A), "heads.a", P * M, H, KP_INIT_NORMAL, spread(H));
+    kp_net_declare(net, head_at(net, H_A), "heads.a", P * M, H, KP_INIT_NORMAL,
+                   kp_net_spread(H));
     kp_net_declare(net, head_at(net, H_A_BIAS), "heads.a_bias", 1, P * M, KP_INIT_ZERO, 0);
-    kp_net_declare(net, head_at(net, H_C), "heads.c", P * M, M, KP_INIT_NORMAL, spread(M));
+    kp_net_declare(net, head_at(net, H_C), "heads.c", P * M, M, KP_INIT_NORMAL,
+                   kp_net_spread(M));
     kp_net_declare(net, head_at(net, H_C_BIAS), "heads.c_bias", 1, P * M, KP_INIT_ZERO, 0);
-    kp_net_declare(net, head_at(net, H_W), "heads.w", V, M, KP_INIT_NORMAL, 0.5F * spread(M));
+    kp_net_declare(net, head_at(net, H_W), "heads.w", V, M, KP_INIT_NORMAL,
+                   0.5F * kp_net_spread(M));
     kp_net_declare(net, head_at(net, H_W_BIAS), "heads.b", 1, V, KP_INIT_ZERO, 0);
     for (size_t p = 1; p < P; p++) {
         (void)snprintf(name, sizeof(name), "heads.prefix%zu", p);
@@ -131,13 +119,6 @@ static struct kp_linear in_layer(const struct kp_net *net, size_t B)
                               kp_net_w(net, IN_B)};
 }
 
-static struct kp_linear layer_at(const struct kp_net *net, size_t l, size_t B)
-{
-    size_t H = net->shape.hidden;
-    return (struct kp_linear){B, H, H, kp_net_w(net, LAYERS + L_COUNT * l + L_W),
-                              kp_net_w(net, LAYERS + L_COUNT * l + L_B)};
-}
-
 static void gather(const struct kp_net *net, const struct kp_batch *b, float *x)
 {
     size_t F = net->shape.n_features;
@@ -152,19 +133,9 @@ static void gather(const struct kp_net *net, const struct kp_batch *b, float *x)
     }
 }
 
-static void layer_forward(const struct kp_net *net, size_t l, size_t B, uint64_t key,
-                          const struct trunk *t)
+static struct kp_residual residual_of(const struct trunk *t, size_t B)
 {
-    size_t n = B * net->shape.hidden;
-    const struct kp_linear lin = layer_at(net, l, B);
-    kp_layernorm_forward(
-        B, net->shape.hidden, t->h + l * n, kp_net_w(net, LAYERS + L_COUNT * l + L_NORM_G),
-        kp_net_w(net, LAYERS + L_COUNT * l + L_NORM_B), t->norm + l * n, t->keep + l * B * 2);
-    kp_linear_forward(net->blas, &lin, t->norm + l * n, t->pre + l * n);
-    kp_silu_forward(t->pre + l * n, n, t->add);
-    kp_net_drop(net, key, l + 1, t->add, n);
-    for (size_t i = 0; i < n; i++)
-        t->h[(l + 1) * n + i] = t->h[l * n + i] + t->add[i];
+    return (struct kp_residual){LAYERS, B, t->h, t->norm, t->keep, t->pre, t->add};
 }
 
 static void trunk_forward(const struct kp_net *net, const struct kp_batch *b, uint64_t key,
@@ -177,31 +148,11 @@ static void trunk_forward(const struct kp_net *net, const struct kp_batch *b, ui
     kp_linear_forward(net->blas, &lin, t->x, t->in);
     kp_silu_forward(t->in, n, t->h);
     kp_net_drop(net, key, 0, t->h, n);
-    for (size_t l = 0; l < L; l++)
-        layer_forward(net, l, b->B, key, t);
+    const struct kp_residual r = residual_of(t, b->B);
+    kp_residual_forward(net, &r, key);
     kp_layernorm_forward(
         b->B, net->shape.hidden, t->h + L * n, kp_net_w(net, head_at(net, H_NORM_G)),
         kp_net_w(net, head_at(net, H_NORM_B)), t->norm + L * n, t->keep + L * b->B * 2);
-}
-
-/* dh [B][H]: of the layer's output; becomes that of its input. t->pre[l] is used up. */
-static void layer_backward(const struct kp_net *net, size_t l, size_t B, uint64_t key,
-                           const struct trunk *t, float *dh, float *grad)
-{
-    size_t at = LAYERS + L_COUNT * l;
-    size_t n = B * net->shape.hidden;
-    const struct kp_linear lin = layer_at(net, l, B);
-    float *dpre = t->pre + l * n;
-    memcpy(t->add, dh, n * sizeof(float));
-    kp_net_drop(net, key, l + 1, t->add, n);
-    kp_silu_backward(dpre, n, t->add, dpre);
-    kp_linear_backward(net->blas, &lin, t->norm + l * n, dpre, t->add,
-                       kp_net_g(net, grad, at + L_W), kp_net_g(net, grad, at + L_B));
-    kp_layernorm_backward(B, net->shape.hidden, t->h + l * n, kp_net_w(net, at + L_NORM_G),
-                          t->keep + l * B * 2, t->add, dpre, kp_net_g(net, grad, at + L_NORM_G),
-                          kp_net_g(net, grad, at + L_NORM_B));
-    for (size_t i = 0; i < n; i++)
-        dh[i] += dpre[i];
 }
 
 /* dh [B][H]: of the trunk's normed output; used up. */
@@ -218,8 +169,8 @@ static void trunk_backward(const struct kp_net *net, const struct kp_batch *b, u
                           t->add, kp_net_g(net, grad, head_at(net, H_NORM_G)),
                           kp_net_g(net, grad, head_at(net, H_NORM_B)));
     memcpy(dh, t->add, n * sizeof(float));
-    for (size_t l = L; l-- > 0;)
-        layer_backward(net, l, b->B, key, t, dh, grad);
+    const struct kp_residual r = residual_of(t, b->B);
+    kp_residual_backward(net, &r, key, dh, grad);
     kp_net_drop(net, key, 0, dh, n);
     kp_silu_backward(t->in, n, dh, dh);
     float *dw = kp_net_g(net, grad, IN_W);

@@ -42,6 +42,33 @@ void kp_net_drop(const struct kp_net *net, uint64_t key, uint64_t place, float *
 /* Entries of all targets' vocabularies before target p; p = n_targets: of all. */
 size_t kp_net_values_before(const struct kp_net *net, size_t p);
 
+/* The deviation of first weights: He et al., 2015. */
+float kp_net_spread(size_t fan_in);
+
+/* Layers on [B][H], one behind the other: h += dropout(silu(norm(h) W' + b)). The matrices of
+ * layer l are KP_RESIDUAL_COUNT from number `first` + KP_RESIDUAL_COUNT l. */
+enum {
+    KP_RESIDUAL_NORM_G,
+    KP_RESIDUAL_NORM_B,
+    KP_RESIDUAL_W,
+    KP_RESIDUAL_B,
+    KP_RESIDUAL_COUNT
+};
+struct kp_residual {
+    size_t first;
+    size_t B;
+    float *h;    /* [L+1][B][H]: into layer l; the last is the output */
+    float *norm; /* [L][B][H] */
+    float *keep; /* [L][B][2] */
+    float *pre;  /* [L][B][H]: before silu */
+    float *add;  /* [B][H]: scratch */
+};
+void kp_residual_declare(struct kp_net *net, size_t first);
+void kp_residual_forward(const struct kp_net *net, const struct kp_residual *r, uint64_t key);
+/* dh [B][H]: of the output; becomes that of the input. r->pre is used up. */
+void kp_residual_backward(const struct kp_net *net, const struct kp_residual *r, uint64_t key,
+                          float *dh, float *grad);
+
 /* Heads: for each target p a softmax over its values from row p of x[P][B][H]; the weights of
  * all are w[sum V][H], b[sum V]. The loss and, where dx is not NULL, gradients: dx[P][B][H] is
  * written, dw and db are added to. `work`: B * largest V floats. */

@@ -25,41 +25,25 @@
 #include <string.h>
 
 enum { IN_W, IN_B, OUT_W, OUT_C, LAYERS }; /* layer l: four from LAYERS + 4 l */
-enum { L_NORM_G, L_NORM_B, L_W, L_B, L_COUNT };
 
 static const float temperature = 0.1F;    /* T */
 static const float spread_square = 0.05F; /* S */
 
-static float spread(size_t fan_in) /* He et al., 2015 */
-{
-    return sqrtf(2.0F / (float)fan_in);
-}
-
 static kopt_status build(struct kp_net *net, kopt_error *err)
 {
     struct kp_net_shape *s = &net->shape;
-    char name[KP_TENSOR_NAME];
     s->hidden = s->hidden ? s->hidden : 96;
     s->layers = s->layers ? s->layers : 1;
     s->dropout = s->dropout < 0 ? 0.1F : s->dropout;
     size_t H = s->hidden;
     if (s->n_features == 0 || s->n_tokens != 1)
         return kp_err(err, KOPT_EINPUT, "a network that ranks needs features and one token");
-    kp_net_declare(net, IN_W, "in.w", H, s->n_features, KP_INIT_NORMAL, spread(s->n_features));
+    kp_net_declare(net, IN_W, "in.w", H, s->n_features, KP_INIT_NORMAL,
+                   kp_net_spread(s->n_features));
     kp_net_declare(net, IN_B, "in.b", 1, H, KP_INIT_ZERO, 0);
-    kp_net_declare(net, OUT_W, "out.w", 1, H, KP_INIT_NORMAL, 0.3F * spread(H));
+    kp_net_declare(net, OUT_W, "out.w", 1, H, KP_INIT_NORMAL, 0.3F * kp_net_spread(H));
     kp_net_declare(net, OUT_C, "out.c", 1, s->n_vocab, KP_INIT_ZERO, 0);
-    for (size_t l = 0; l < s->layers; l++) {
-        static const char *const parts[L_COUNT] = {"norm.g", "norm.b", "w", "b"};
-        for (size_t k = 0; k < L_COUNT; k++) {
-            (void)snprintf(name, sizeof(name), "layer%zu.%s", l, parts[k]);
-            kp_net_declare(net, LAYERS + L_COUNT * l + k, name, k == L_W ? H : 1, H,
-                           k == L_NORM_G ? KP_INIT_ONE
-                           : k == L_W    ? KP_INIT_NORMAL
-                                         : KP_INIT_ZERO,
-                           k == L_W ? spread(H) : 0);
-        }
-    }
+    kp_residual_declare(net, LAYERS);
     return KOPT_OK;
 }
 
@@ -105,13 +89,6 @@ static struct kp_linear in_layer(const struct kp_net *net, size_t B)
                               kp_net_w(net, IN_B)};
 }
 
-static struct kp_linear layer_at(const struct kp_net *net, size_t l, size_t B)
-{
-    size_t H = net->shape.hidden;
-    return (struct kp_linear){B, H, H, kp_net_w(net, LAYERS + L_COUNT * l + L_W),
-                              kp_net_w(net, LAYERS + L_COUNT * l + L_B)};
-}
-
 static void forward(const struct kp_net *net, size_t B, const int32_t *numbers, const float *x,
                     uint64_t key, const struct rows *r)
 {
@@ -124,18 +101,8 @@ static void forward(const struct kp_net *net, size_t B, const int32_t *numbers, 
     kp_linear_forward(net->blas, &in, x, r->in);
     kp_silu_forward(r->in, n, r->h);
     kp_net_drop(net, key, 0, r->h, n);
-    for (size_t l = 0; l < L; l++) {
-        size_t at = LAYERS + L_COUNT * l;
-        const struct kp_linear lin = layer_at(net, l, B);
-        kp_layernorm_forward(B, H, r->h + l * n, kp_net_w(net, at + L_NORM_G),
-                             kp_net_w(net, at + L_NORM_B), r->norm + l * n,
-                             r->keep + l * B * 2);
-        kp_linear_forward(net->blas, &lin, r->norm + l * n, r->pre + l * n);
-        kp_silu_forward(r->pre + l * n, n, r->add);
-        kp_net_drop(net, key, l + 1, r->add, n);
-        for (size_t i = 0; i < n; i++)
-            r->h[(l + 1) * n + i] = r->h[l * n + i] + r->add[i];
-    }
+    kp_residual_forward(
+        net, &(struct kp_residual){LAYERS, B, r->h, r->norm, r->keep, r->pre, r->add}, key);
     for (size_t i = 0; i < B; i++)
         r->o[i] = kp_vec_dot(H, r->h + L * n + i * H, w) + c[numbers[i]];
 }
@@ -155,21 +122,9 @@ static void backward(const struct kp_net *net, const struct kp_batch *b, uint64_
         for (size_t k = 0; k < H; k++)
             r->dh[i * H + k] = r->d[i] * w[k];
     }
-    for (size_t l = L; l-- > 0;) {
-        size_t at = LAYERS + L_COUNT * l;
-        const struct kp_linear lin = layer_at(net, l, b->B);
-        float *dpre = r->pre + l * n;
-        memcpy(r->add, r->dh, n * sizeof(float));
-        kp_net_drop(net, key, l + 1, r->add, n);
-        kp_silu_backward(dpre, n, r->add, dpre);
-        kp_linear_backward(net->blas, &lin, r->norm + l * n, dpre, r->add,
-                           kp_net_g(net, grad, at + L_W), kp_net_g(net, grad, at + L_B));
-        kp_layernorm_backward(
-            b->B, H, r->h + l * n, kp_net_w(net, at + L_NORM_G), r->keep + l * b->B * 2, r->add,
-            dpre, kp_net_g(net, grad, at + L_NORM_G), kp_net_g(net, grad, at + L_NORM_B));
-        for (size_t i = 0; i < n; i++)
-            r->dh[i] += dpre[i];
-    }
+    kp_residual_backward(
+        net, &(struct kp_residual){LAYERS, b->B, r->h, r->norm, r->keep, r->pre, r->add}, key,
+        r->dh, grad);
     const struct kp_linear in = in_layer(net, b->B);
     kp_net_drop(net, key, 0, r->dh, n);
     kp_silu_backward(r->in, n, r->dh, r->dh);
