@@ -605,11 +605,39 @@ static kopt_status missing(struct kp_builder *b, const char *what, const char *e
     return st;
 }
 
+/* Are these lines of rules in a file whose name says that it is a kernel? */
+static bool looks_like_rules(const struct kp_builder *b)
+{
+    struct kp_pragma_scan scan = {0};
+    struct kp_pragma p;
+    if (b->k->rules_only || b->pragmas.n > 0)
+        return false;
+    while (kp_rules_next(b->k->source, &scan, &p)) {
+        struct kp_str line = {b->k->source.ptr + p.text, p.end - p.text};
+        struct kp_str rest;
+        if (kp_str_is(kp_str_cut(line, ' ', &rest), "param") && memchr(rest.ptr, '{', rest.len))
+            return true;
+    }
+    return false;
+}
+
+static kopt_status wrong_name(struct kp_builder *b)
+{
+    kopt_status st =
+        kp_err(b->err, KOPT_EINPUT,
+               "%s: these are rules, but the file's name does not end in .kopt", b->k->path);
+    kp_err_hint(b->err, "a name's end says what a file is: .kopt rules, .cu and .cuh CUDA C, "
+                        ".json T1, all others OpenCL C");
+    return st;
+}
+
 kopt_status kp_kernel_read_pragmas(struct kp_builder *b)
 {
     kopt_status st = find_lines(b);
     for (int pass = 0; st == KOPT_OK && pass < PASSES; pass++) {
         st = read_pass(b, pass);
+        if (st == KOPT_OK && pass > 0 && !b->k->name && looks_like_rules(b))
+            return wrong_name(b);
         if (st == KOPT_OK && pass > 0 && !b->k->name)
             return missing(b, "kernel",
                            b->pragmas.n ? "kernel my_kernel"

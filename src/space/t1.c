@@ -377,6 +377,9 @@ kopt_status kp_kernel_read_t1(struct kp_builder *b, struct kp_str json, bool fro
     struct kp_json *root = NULL;
     struct kp_t1 t = {.b = b, .raw = json};
     kopt_status st = kp_json_parse(json, b->k->path, &root, b->err);
+    if (st == KOPT_EINPUT && !kp_str_starts(kp_str_trim(json), "{"))
+        kp_err_hint(b->err, "a name that ends in .json is that of a T1 file, one of rules ends "
+                            "in .kopt");
     if (st != KOPT_OK)
         return st;
     t.root = root;
