@@ -9,6 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Below so many problems a share says little, and it is said. */
+enum { FEW = 30 };
+
 struct eval_options {
     int part;
     int64_t width;
@@ -63,6 +66,10 @@ static void on_start(void *user, const kopt_eval_start *s)
     if (s->skipped)
         cli_warn(v->c, "%s row%s cannot be used; the first: %s",
                  cli_count((double)s->skipped, a), s->skipped == 1 ? "" : "s", s->skipped_why);
+    if (s->problems > 0 && s->problems < FEW)
+        cli_note(v->c, "%zu problem%s few: one standard error of a share is up to %s",
+                 s->problems, s->problems == 1 ? " is" : "s are",
+                 cli_percent(0.5 / sqrt((double)s->problems), a));
     if (!s->same_data)
         cli_note(v->c, "these are not the rows that the model was trained with");
 }

@@ -39,24 +39,88 @@ static void show(struct cli *c, const kopt_prediction *p, size_t n)
     cli_table_free(t);
 }
 
-static void show_json(const kopt_model *m, const kopt_prediction *p, size_t n)
+/* --- what the model never saw --------------------------------------------------------------
+ */
+
+enum { WORDS_SHOWN = 8 };
+
+static void note_outside(struct cli *c, const kopt_outside *x)
 {
+    struct cli_text words = {0};
+    if (!x->words) {
+        cli_note(c, "%s=%s is outside of what the model learned from (%.15g to %.15g)",
+                 x->field, x->value, x->low, x->high);
+        return;
+    }
+    for (size_t i = 0; i < x->n_words && i < WORDS_SHOWN; i++)
+        cli_text_addf(&words, "%s%s", i ? ", " : "", x->words[i]);
+    cli_note(c, "%s=%s is none of the words that the model learned from (%s%s)", x->field,
+             x->value, words.ptr ? words.ptr : "", x->n_words > WORDS_SHOWN ? ", .." : "");
+    free(words.ptr);
+}
+
+static void json_outside(struct cli_json *j, const kopt_outside *x, size_t n)
+{
+    cli_json_open(j, "outside", '[');
     for (size_t i = 0; i < n; i++) {
+        cli_json_open(j, NULL, '{');
+        cli_json_str(j, "field", x[i].field);
+        cli_json_str(j, "value", x[i].value);
+        cli_json_num(j, "low", x[i].low);
+        cli_json_num(j, "high", x[i].high);
+        if (x[i].words) {
+            cli_json_open(j, "words", '[');
+            for (size_t w = 0; w < x[i].n_words; w++)
+                cli_json_str(j, NULL, x[i].words[w]);
+            cli_json_close(j, ']');
+        } else {
+            cli_json_str(j, "words", NULL);
+        }
+        cli_json_close(j, '}');
+    }
+    cli_json_close(j, ']');
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+struct answer {
+    const kopt_model *m;
+    kopt_prediction *p;
+    size_t n;
+    kopt_outside *outside;
+    size_t n_outside;
+};
+
+static void show_json(const struct answer *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
         struct cli_json j = cli_json_begin(stdout, "prediction");
-        cli_json_str(&j, "kernel", kopt_model_kernel(m));
+        cli_json_str(&j, "kernel", kopt_model_kernel(a->m));
         cli_json_u64(&j, "place", i + 1);
-        cli_json_num(&j, "probability", p[i].probability);
-        cli_json_num(&j, "slowdown", p[i].slowdown);
-        cli_json_raw(&j, "config", p[i].config);
+        cli_json_num(&j, "probability", a->p[i].probability);
+        cli_json_num(&j, "slowdown", a->p[i].slowdown);
+        cli_json_raw(&j, "config", a->p[i].config);
+        json_outside(&j, a->outside, a->n_outside);
         cli_json_end(&j);
     }
+}
+
+static void answer(struct cli *c, const struct answer *a, const struct predict_options *o)
+{
+    if (o->json)
+        show_json(a);
+    else
+        show(c, a->p, a->n);
+    for (size_t i = 0; i < a->n_outside; i++)
+        note_outside(c, &a->outside[i]);
+    if (a->n < (size_t)o->top)
+        cli_note(c, "no more configurations satisfy the rules");
 }
 
 static int ask(struct cli *c, const struct cli_target *t, const struct predict_options *o)
 {
     kopt_model *m = NULL;
-    kopt_prediction *p = NULL;
-    size_t n = 0;
+    struct answer a = {0};
     kopt_error err = {0};
     kopt_predict_options po;
     kopt_predict_options_init(&po);
@@ -65,21 +129,17 @@ static int ask(struct cli *c, const struct cli_target *t, const struct predict_o
     po.unconstrained = o->no_rules;
     po.device = o->device;
     po.limits = o->limits;
-    char *path = cli_model_path(c, t->file);
-    kopt_status st = kopt_model_open(path, &m, &err);
-    if (st == KOPT_EIO)
-        cli_model_hint(path, &err);
-    free(path);
+    kopt_status st = cli_model_open(c, t->file, &m, &err);
+    a.m = m;
     if (st == KOPT_OK)
-        st = kopt_predict(m, t->problem, t->n_problem, &po, &p, &n, &err);
+        st = kopt_predict(m, t->problem, t->n_problem, &po, &a.p, &a.n, &err);
+    if (st == KOPT_OK)
+        st = kopt_model_outside(m, t->problem, t->n_problem, &a.outside, &a.n_outside, &err);
     int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(c, &err);
-    if (st == KOPT_OK && o->json)
-        show_json(m, p, n);
-    else if (st == KOPT_OK)
-        show(c, p, n);
-    if (st == KOPT_OK && n < (size_t)o->top)
-        cli_note(c, "no more configurations satisfy the rules");
-    kopt_text_free((char *)p);
+    if (st == KOPT_OK)
+        answer(c, &a, o);
+    kopt_text_free((char *)a.p);
+    kopt_text_free((char *)a.outside);
     kopt_model_close(m);
     return code;
 }

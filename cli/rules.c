@@ -210,3 +210,20 @@ void cli_model_hint(const char *path, kopt_error *err)
         (void)snprintf(err->hint, sizeof(err->hint),
                        "kopt predict --help names the models that come with kopt");
 }
+
+kopt_status cli_model_open(struct cli *c, const char *given, kopt_model **out, kopt_error *err)
+{
+    char *path = cli_model_path(c, given);
+    kopt_status st = kopt_model_open(path, out, err);
+    if (st == KOPT_EIO)
+        cli_model_hint(path, err);
+    free(path);
+    return st;
+}
+
+int cli_one_device(struct cli *c, const char *device, const char *limits)
+{
+    if (device && limits)
+        return cli_usage(c, "--device and --device-limits exclude each other");
+    return 0;
+}

@@ -35,5 +35,10 @@ char *cli_rules_path(struct cli *c, const char *given);
 char *cli_model_path(struct cli *c, const char *given);
 /* Where there is no such file: a hint to the models that come with kopt. */
 void cli_model_hint(const char *path, kopt_error *err);
+/* The model that `given` names, as kopt_model_open(), with that hint. */
+kopt_status cli_model_open(struct cli *c, const char *given, kopt_model **out, kopt_error *err);
+
+/* Not both of --device and --device-limits: 0, or the exit code after a usage message. */
+int cli_one_device(struct cli *c, const char *device, const char *limits);
 
 #endif

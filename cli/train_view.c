@@ -112,6 +112,7 @@ void cli_train_start(struct cli_train_view *v, const kopt_train_start *s)
     cli_note(v->c, "%s: %s numbers from %zu field%s to %zu parameter%s", s->network,
              cli_count((double)s->parameters, n), s->fields, plural(s->fields), s->params,
              plural(s->params));
+    v->resumed = s->resumed > 0;
     if (s->resumed)
         cli_note(v->c, "going on from %s.partial, behind epoch %u of network %u", v->out,
                  s->resumed, s->resumed_net + 1);
@@ -190,6 +191,23 @@ void cli_train_epoch(struct cli_train_view *v, const kopt_epoch *e)
 
 /* --- the end ------------------------------------------------------------------------------ */
 
+/* What was trained before this run is known from the model's log. */
+static void look_back(struct cli_train_view *v)
+{
+    kopt_model *m = NULL;
+    kopt_error err;
+    if (kopt_model_open(v->out, &m, &err) != KOPT_OK)
+        return; /* then the table has this run's */
+    for (unsigned i = 0; i < CLI_NETS_MAX; i++) {
+        struct cli_net_line l;
+        if (!kopt_model_trained(m, i, &l.epochs, &l.best))
+            break;
+        v->nets[i] = l;
+        v->n_nets = i + 1;
+    }
+    kopt_model_close(m);
+}
+
 static void json_end(const struct cli_train_view *v, bool interrupted)
 {
     struct cli_json j = cli_json_begin(stdout, "trained");
@@ -199,7 +217,7 @@ static void json_end(const struct cli_train_view *v, bool interrupted)
     for (unsigned i = 0; i < v->n_nets; i++) {
         const struct cli_net_line *l = &v->nets[i];
         if (!l->epochs)
-            continue; /* done before this run */
+            continue;
         cli_json_open(&j, NULL, '{');
         cli_json_int(&j, "net", i + 1);
         cli_json_int(&j, "epochs", l->epochs);
@@ -220,6 +238,8 @@ void cli_train_end(struct cli_train_view *v, bool interrupted)
         {"VALIDATION", CLI_RIGHT, CLI_WHOLE}, {"RIGHT", CLI_RIGHT, CLI_WHOLE}};
     char text[CLI_NUM];
     cli_progress_clear(&v->progress);
+    if (v->resumed)
+        look_back(v);
     if (v->json) {
         json_end(v, interrupted);
         return;
@@ -228,7 +248,7 @@ void cli_train_end(struct cli_train_view *v, bool interrupted)
     for (unsigned i = 0; i < v->n_nets; i++) {
         const struct cli_net_line *l = &v->nets[i];
         if (!l->best.epoch)
-            continue; /* its best was before this run */
+            continue;
         cli_cell(t, CLI_PLAIN, "%u", i + 1);
         cli_cell(t, CLI_PLAIN, "%u", l->epochs);
         cli_cell(t, CLI_PLAIN, "%u", l->best.epoch);

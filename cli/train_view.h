@@ -20,6 +20,7 @@ struct cli_train_view {
     struct cli_progress progress;
     struct cli_net_line nets[CLI_NETS_MAX];
     unsigned n_nets;
+    bool resumed;
     double seconds;  /* of the epochs seen here */
     unsigned epochs; /* seen here */
 };

@@ -62,6 +62,26 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_predict(const kopt_model *m, const char 
                                                 kopt_prediction **out, size_t *n,
                                                 kopt_error *err);
 
+/* A value that is unlike all that the model learned from. */
+typedef struct kopt_outside {
+    const char *field;
+    const char *value;        /* as the problem gives it */
+    double low, high;         /* of numbers: what the model learned from; of words NaN */
+    const char *const *words; /* the words that it learned from; NULL: of numbers */
+    size_t n_words;
+} kopt_outside;
+
+/* Which of a problem's values, given as for kopt_predict(), are outside of the numbers or none
+ * of the words that the model learned from. kopt_predict() and kopt_select() answer all the
+ * same, and do not look themselves. What kopt_predict() refuses is passed over, and so is a
+ * number where all that the model learned from were the same. *out: *n of them, with texts of
+ * `problem` and of the model; free it with kopt_text_free((char *)*out). Errors: KOPT_ENOMEM.
+ */
+KOPT_API KOPT_MUST_USE kopt_status kopt_model_outside(const kopt_model *m,
+                                                      const char *const *problem,
+                                                      size_t n_problem, kopt_outside **out,
+                                                      size_t *n, kopt_error *err);
+
 /* Where kopt_select() finds nothing measured for a problem of the model's kernel, the model's
  * first prediction for it is the answer. `o`: limits or device, and width; NULL: no device.
  * `m` is borrowed and must outlive `s`. Before threads use the selector.
@@ -235,6 +255,11 @@ KOPT_API void kopt_train_options_init(kopt_train_options *o);
 KOPT_API KOPT_MUST_USE kopt_status kopt_train(const kopt_train_options *o, kopt_error *err);
 /* Names of the networks, from 0; NULL past the end. `about` may be NULL. */
 KOPT_API const char *kopt_network(size_t i, const char **about);
+
+/* From a model's log: how many epochs its network `net` (from 0) was trained for, and the best
+ * of them, whose `epochs` and `seconds` are 0 (not known). Returns 0 past the last network. */
+KOPT_API int kopt_model_trained(const kopt_model *m, unsigned net, unsigned *epochs,
+                                kopt_epoch *best);
 
 /* --- judging --------------------------------------------------------------------------------
  */

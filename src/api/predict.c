@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "model/ranking.h"
 
+#include <limits.h>
 #include <math.h>
 
 enum { INFO_MAX = 64 << 20, NAMES_BYTES = 4096, LIMITS_BYTES = 512 };
@@ -91,6 +92,30 @@ const char *kopt_model_param(const kopt_model *m, size_t i)
 const char *kopt_model_info(const kopt_model *m)
 {
     return kp_buf_text(&m->info);
+}
+
+static bool read_epoch(const struct kp_json *row, kopt_epoch *e)
+{
+    return kp_json_as_f64(kp_json_at(row, 0), &e->train_loss) &&
+           kp_json_as_f64(kp_json_at(row, 1), &e->valid_loss) &&
+           kp_json_as_f64(kp_json_at(row, 2), &e->valid_right);
+}
+
+int kopt_model_trained(const kopt_model *m, unsigned net, unsigned *epochs, kopt_epoch *best)
+{
+    const struct kp_json *nets = kp_json_get(m->model->info, "training");
+    const struct kp_json *rows = net < kp_json_size(nets) ? kp_json_at(nets, net) : NULL;
+    size_t n = kp_json_size(rows);
+    *epochs = n <= UINT_MAX ? (unsigned)n : UINT_MAX;
+    *best = (kopt_epoch){0};
+    for (unsigned i = 0; i < *epochs; i++) {
+        kopt_epoch e = {
+            .net = net, .nets = (unsigned)kp_json_size(nets), .epoch = i + 1, .best = 1};
+        if (read_epoch(kp_json_at(rows, i), &e) &&
+            (best->epoch == 0 || e.valid_loss < best->valid_loss))
+            *best = e;
+    }
+    return best->epoch > 0;
 }
 
 void kopt_predict_options_init(kopt_predict_options *o)

@@ -8,6 +8,7 @@ small='--model factored -o m.model --nets 1 --hidden 8 --embed 2 --epochs 2 -j 1
 kopt train data.csv $rules --where kind=s $small 2>&1 >/dev/null | grep -v 'is written'
 kopt train data.csv old=other.csv $rules --where kind=s --also kind=w $small 2>&1 >/dev/null | grep -v 'is written'
 kopt eval m.model data.csv 2>&1 >/dev/null
+kopt eval m.model data.csv --part train 2>&1 >/dev/null | grep -c 'are few'
 kopt predict m.model M=96 N=64 >answer
 kopt predict m.model M=96 N=64 kind=s source=data | cmp - answer && echo same
 kopt predict m.model M=96 N=64 kind=w source=old | cmp -s - answer || echo different

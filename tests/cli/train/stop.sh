@@ -3,13 +3,13 @@
 tiles_csv 200 >data.csv
 train=(kopt train data.csv --rules "$DATA/tiles.kopt" --model factored --nets 2 --hidden 16 --embed 4 --epochs 400
     --patience 400 --repeat 1 --batch 16 --json)
-"${train[@]}" -o whole.model -q >/dev/null || exit
-# It cannot end before it is stopped: nobody reads what it writes, and a pipe holds less.
+"${train[@]}" -o whole.model -q >whole || exit
+# In its second network; it cannot end before it is stopped: nobody reads what it writes, and a pipe holds less.
 mkfifo pipe
 "${train[@]}" -o m.model >pipe 2>notes &
 pid=$!
 exec 3<pipe
-for ((i = 0; i < 100; i++)); do read -r line <&3; done
+for ((i = 0; i < 405; i++)); do read -r line <&3; done
 kill -INT $pid
 cat <&3 >lines
 wait $pid
@@ -22,6 +22,10 @@ kopt predict m.model M=100 N=50 >/dev/null && echo "what was learned can be aske
 echo "exit $?"
 "${train[@]}" -o m.model --resume 2>&1 >lines | grep -c 'going on from m.model.partial, behind epoch'
 cmp whole.model m.model && ls
+# In the end all networks are listed, those of before and the best epochs of before, too.
+networks() { tail -1 "$1" | sed 's/.*"networks"//'; }
+networks whole | grep -o '"net":' | wc -l
+cmp <(networks whole) <(networks lines) && echo "the same networks"
 printf x >m.model.partial
 "${train[@]}" -o m.model --resume -q >lines
 echo "exit $?"

@@ -59,6 +59,7 @@ struct seen {
     unsigned epochs;
     unsigned stop_after; /* 0: never */
     unsigned last_net;
+    kopt_epoch best[2]; /* of each network */
 };
 
 static void on_start(void *user, const kopt_train_start *s)
@@ -72,6 +73,8 @@ static int on_epoch(void *user, const kopt_epoch *e)
 {
     struct seen *x = user;
     x->last_net = e->net;
+    if (e->best && e->net < 2)
+        x->best[e->net] = *e;
     assert_true(isfinite(e->train_loss) && isfinite(e->valid_loss));
     return ++x->epochs != x->stop_after;
 }
@@ -164,6 +167,18 @@ static void a_model_is_trained_and_asked(void **state)
     assert_null(kopt_model_param(m, 3));
     assert_non_null(strstr(kopt_model_info(m), "\"file\":\"data.csv\""));
     assert_non_null(strstr(kopt_model_info(m), "\"training\":[[["));
+    unsigned epochs[3];
+    kopt_epoch best;
+    assert_int_equal(kopt_model_trained(m, 0, &epochs[0], &best), 1);
+    assert_true(best.epoch >= 1 && best.epoch <= epochs[0] && best.nets == 2 && best.best);
+    assert_true(best.valid_loss == seen.best[0].valid_loss);
+    assert_int_equal(best.epoch, seen.best[0].epoch);
+    assert_int_equal(kopt_model_trained(m, 1, &epochs[1], &best), 1);
+    assert_int_equal(best.epoch, seen.best[1].epoch);
+    assert_true(best.train_loss == seen.best[1].train_loss);
+    assert_int_equal(epochs[0] + epochs[1], seen.epochs);
+    assert_int_equal(kopt_model_trained(m, 2, &epochs[2], &best), 0);
+    assert_int_equal(epochs[2], 0);
 
     static const char *const problem[] = {"M=120", "N=80"};
     kopt_predict_options po;
@@ -184,6 +199,86 @@ static void a_model_is_trained_and_asked(void **state)
     assert_string_equal(p[0].text, "BM=32,BN=16,SPLIT=1");
     assert_string_equal(p[0].config, "{\"BM\":32,\"BN\":16,\"SPLIT\":1}");
     kopt_text_free((char *)p);
+    kopt_model_close(m);
+}
+
+/* M has 16 to 144 in data.csv, N 16 to 208, and kind the word s alone. */
+static void what_a_model_never_saw_is_named(void **state)
+{
+    struct seen seen = {0};
+    kopt_error err = {0};
+    kopt_model *m = NULL;
+    kopt_outside *x = NULL;
+    size_t n = 7;
+    (void)state;
+    write_inputs();
+    kopt_train_options o = small_training("o.model", &seen);
+    o.epochs = 1;
+    must(kopt_train(&o, &err), &err);
+    must(kopt_model_open("o.model", &m, &err), &err);
+
+    static const char *const inside[] = {"M=16", "N=208", "kind=s"};
+    must(kopt_model_outside(m, inside, 3, &x, &n, &err), &err);
+    assert_int_equal(n, 0);
+    assert_null(x);
+    static const char *const between[] = {"M=17", "N=100.5", "Q=1", "M", "=", "N=word"};
+    must(kopt_model_outside(m, between, 6, &x, &n, &err), &err);
+    assert_int_equal(n, 0);
+
+    static const char *const far[] = {"kind=FP8", "M=1000000", "N=8"};
+    must(kopt_model_outside(m, far, 3, &x, &n, &err), &err);
+    assert_int_equal(n, 3);
+    assert_string_equal(x[0].field, "kind");
+    assert_string_equal(x[0].value, "FP8");
+    assert_true(isnan(x[0].low) && isnan(x[0].high));
+    assert_int_equal(x[0].n_words, 1);
+    assert_string_equal(x[0].words[0], "s");
+    assert_string_equal(x[1].field, "M");
+    assert_null(x[1].words);
+    assert_true(x[1].low == 16 && x[1].high == 144);
+    assert_string_equal(x[2].value, "8");
+    assert_true(x[2].low == 16 && x[2].high == 208);
+    kopt_text_free((char *)x);
+    static const char *const number[] = {"kind=1e3"}; /* it is the word that it is written as */
+    must(kopt_model_outside(m, number, 1, &x, &n, &err), &err);
+    assert_int_equal(n, 1);
+    kopt_text_free((char *)x);
+
+    kp_alloc_fail_at(1);
+    assert_int_equal(kopt_model_outside(m, far, 3, &x, &n, &err), KOPT_ENOMEM);
+    kp_alloc_fail_at(0);
+    assert_null(x);
+    assert_int_equal(n, 0);
+    kopt_model_close(m);
+}
+
+/* Words of a field that has several, those that tests alone have among them. */
+static void words_of_training_are_listed(void **state)
+{
+    struct seen seen = {0};
+    kopt_error err = {0};
+    kopt_model *m = NULL;
+    kopt_outside *x = NULL;
+    size_t n = 0;
+    (void)state;
+    write_file("tiles.kopt", rules);
+    FILE *f = fopen("words.csv", "w");
+    assert_non_null(f);
+    (void)fprintf(f, "M,N,kind,BM,BN,SPLIT\n");
+    for (int i = 0; i < 200; i++)
+        (void)fprintf(f, "%d,64,%s,16,%d,1\n", 64 + i, i % 2 ? "16" : "FP32", 8 << i % 3);
+    assert_int_equal(fclose(f), 0);
+    kopt_train_options o = small_training("w.model", &seen);
+    o.data.path = "words.csv";
+    o.epochs = 1;
+    must(kopt_train(&o, &err), &err);
+    must(kopt_model_open("w.model", &m, &err), &err);
+    static const char *const known[] = {"kind=16", "kind=0x10", "N=9"};
+    must(kopt_model_outside(m, known, 3, &x, &n, &err), &err);
+    assert_int_equal(n, 1); /* N was the same everywhere: no range is known */
+    assert_string_equal(x[0].value, "0x10");
+    assert_int_equal(x[0].n_words, 2);
+    kopt_text_free((char *)x);
     kopt_model_close(m);
 }
 
@@ -484,6 +579,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_trained_and_asked),
+        cmocka_unit_test(what_a_model_never_saw_is_named),
+        cmocka_unit_test(words_of_training_are_listed),
         cmocka_unit_test(a_training_that_was_stopped_goes_on),
         cmocka_unit_test(a_ranker_that_was_stopped_goes_on),
         cmocka_unit_test(a_ranker_gives_way_unless_it_was_asked_for),
