@@ -3,6 +3,7 @@
 #include "cli/cmds.h"
 #include "cli/json.h"
 #include "cli/mem.h"
+#include "cli/rows.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
@@ -150,10 +151,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
 }
 
 static const struct cli_opt opts[] = {
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = offsetof(struct devices_options, json),
-     .help = "one JSON object a line: type device or missing"},
+    CLI_ROW_JSON(struct devices_options, CLI_JSON_HELP ": type device or missing", NULL),
 };
 
 static const struct cli_example examples[] = {

@@ -2,6 +2,7 @@
 /* kopt eval: how good is a model? */
 #include "cli/cmds.h"
 #include "cli/json.h"
+#include "cli/rows.h"
 #include "cli/rules.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -253,33 +254,11 @@ static const struct cli_opt opts[] = {
      .choices = parts,
      .offset = offsetof(struct eval_options, part),
      .help = "which problems: test (default), valid, train or all, by the model's own split"},
-    {.name = "where",
-     .kind = CLI_CUSTOM,
-     .arg = "COLUMN=TEXT",
-     .offset = offsetof(struct eval_options, where),
-     .parse = cli_parse_where,
-     .help =
-         "use the rows that have this text in that column; again for another column (default: "
-         "as in training)"},
-    {.name = "width",
-     .kind = CLI_INT,
-     .arg = "N",
-     .min = 1,
-     .max = 4096,
-     .offset = offsetof(struct eval_options, width),
-     .help = "of the beam (default 100)"},
-    {.name = "threads",
-     .letter = 'j',
-     .kind = CLI_INT,
-     .arg = "N",
-     .min = 1,
-     .max = 1024,
-     .offset = offsetof(struct eval_options, threads),
-     .help = "to work with (default: one for each core)"},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = offsetof(struct eval_options, json),
-     .help = "one JSON object a line: type evaluation, then judgement for each column"},
+    CLI_ROW_WHERE(struct eval_options, CLI_WHERE_HELP " (default: as in training)", NULL),
+    CLI_ROW_WIDTH(struct eval_options, "of the beam (default 100)", NULL),
+    CLI_ROW_THREADS(struct eval_options, "to work with (default: one for each core)", NULL),
+    CLI_ROW_JSON(struct eval_options,
+                 CLI_JSON_HELP ": type evaluation, then judgement for each column", NULL),
     {.name = "problems",
      .kind = CLI_FLAG,
      .offset = offsetof(struct eval_options, problems),

@@ -2,6 +2,7 @@
 /* kopt export: a model, or its predictions, in other programs' forms. */
 #include "cli/cmds.h"
 #include "cli/mem.h"
+#include "cli/rows.h"
 #include "cli/rules.h"
 #include "cli/units.h"
 
@@ -56,9 +57,7 @@ static int check(struct cli *c, const struct words *w, const struct export_optio
     if (o->onnx && (o->solver || o->where.n || o->width || o->device || o->limits))
         return cli_usage(c, "--solver, --where, --width, --device and --device-limits are for "
                             "--miopen");
-    if (o->device && o->limits)
-        return cli_usage(c, "--device and --device-limits exclude each other");
-    return 0;
+    return cli_one_device(c, o->device, o->limits);
 }
 
 static void tell(struct cli *c, const kopt_export_count *n, const char *path)
@@ -101,11 +100,7 @@ static int write_out(struct cli *c, const struct words *w, const struct export_o
 {
     kopt_model *m = NULL;
     kopt_error err = {0};
-    char *path = cli_model_path(c, w->model);
-    kopt_status st = kopt_model_open(path, &m, &err);
-    if (st == KOPT_EIO)
-        cli_model_hint(path, &err);
-    free(path);
+    kopt_status st = cli_model_open(c, w->model, &m, &err);
     if (st == KOPT_OK && o->miopen) {
         st = write_miopen(c, m, w, o, &err);
     } else if (st == KOPT_OK) {
@@ -151,35 +146,13 @@ static const struct cli_opt opts[] = {
      .offset = offsetof(struct export_options, solver),
      .help = "MIOpen's name of the kernel there (default: the model's)",
      .group = "With --miopen"},
-    {.name = "where",
-     .kind = CLI_CUSTOM,
-     .arg = "COLUMN=TEXT",
-     .offset = offsetof(struct export_options, where),
-     .parse = cli_parse_where,
-     .help =
-         "use the rows that have this text in that column; again for another column (default: "
-         "as in training)"},
-    {.name = "width",
-     .kind = CLI_INT,
-     .arg = "N",
-     .min = 1,
-     .max = 4096,
-     .offset = offsetof(struct export_options, width),
-     .help = "of the beam (default 100, as in kopt eval)"},
-    {.name = "device",
-     .letter = 'd',
-     .kind = CLI_TEXT,
-     .arg = "ID",
-     .complete = CLI_COMPLETE_DEVICE,
-     .offset = offsetof(struct export_options, device),
-     .help =
-         "whose limits the rules use (default: none, and rules about a device do not bind)"},
-    {.name = "device-limits",
-     .kind = CLI_TEXT,
-     .arg = "NAME=N,..",
-     .offset = offsetof(struct export_options, limits),
-     .help = "the limits by hand: max_threads=1024,shared_bytes=49152,cc=90; those that the "
-             "rules use"},
+    CLI_ROW_WHERE(struct export_options, CLI_WHERE_HELP " (default: as in training)", NULL),
+    CLI_ROW_WIDTH(struct export_options, "of the beam (default 100, as in kopt eval)", NULL),
+    CLI_ROW_DEVICE(
+        struct export_options,
+        "whose limits the rules use (default: none, and rules about a device do not bind)",
+        NULL),
+    CLI_ROW_LIMITS(struct export_options, "the limits by hand: " CLI_LIMITS_BY_HAND, NULL),
 };
 
 static const struct cli_example examples[] = {

@@ -3,6 +3,7 @@
 #include "cli/cmds.h"
 #include "cli/json.h"
 #include "cli/paths.h"
+#include "cli/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +63,7 @@ static int run_version(struct cli *c, const struct cli_args *args, const void *o
 }
 
 static const struct cli_opt version_opts[] = {
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = offsetof(struct version_options, json),
-     .help = "as one JSON object"},
+    CLI_ROW_JSON(struct version_options, "as one JSON object", NULL),
 };
 
 const struct cli_command cli_cmd_version = {

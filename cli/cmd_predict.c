@@ -3,6 +3,7 @@
 #include "cli/cmds.h"
 #include "cli/json.h"
 #include "cli/mem.h"
+#include "cli/rows.h"
 #include "cli/rules.h"
 #include "cli/table.h"
 #include "cli/target.h"
@@ -148,12 +149,13 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
 {
     const struct predict_options *o = options;
     struct cli_target t;
-    if (o->device && o->limits)
-        return cli_usage(c, "--device and --device-limits exclude each other");
+    int code = cli_one_device(c, o->device, o->limits);
+    if (code != 0)
+        return code;
     if (o->width && o->width < o->top)
         return cli_usage(c, "--width %lld is less than --top %lld", (long long)o->width,
                          (long long)o->top);
-    int code = cli_target_of(c, args, "the model's file is missing", &t);
+    code = cli_target_of(c, args, "the model's file is missing", &t);
     if (code == 0)
         code = ask(c, &t, o);
     cli_free(t.problem);
@@ -171,37 +173,20 @@ static const struct cli_opt opts[] = {
      .max = 4096,
      .offset = offsetof(struct predict_options, top),
      .help = "how many configurations, the best first (default 1)"},
-    {.name = "width",
-     .kind = CLI_INT,
-     .arg = "N",
-     .min = 1,
-     .max = 4096,
-     .offset = offsetof(struct predict_options, width),
-     .help =
-         "of the beam: prefixes that are followed at a time (default: the larger of --top and "
-         "8)"},
+    CLI_ROW_WIDTH(struct predict_options,
+                  "of the beam: prefixes that are followed at a time (default: the larger "
+                  "of --top and 8)",
+                  NULL),
     {.name = "no-rules",
      .kind = CLI_FLAG,
      .offset = offsetof(struct predict_options, no_rules),
      .help = "leave the model's rules aside: what comes out need not be valid"},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = offsetof(struct predict_options, json),
-     .help = "one JSON object a line"},
-    {.name = "device",
-     .letter = 'd',
-     .kind = CLI_TEXT,
-     .arg = "ID",
-     .complete = CLI_COMPLETE_DEVICE,
-     .offset = offsetof(struct predict_options, device),
-     .help = "whose limits the rules use (default: those that the model was trained with)",
-     .group = "For which device"},
-    {.name = "device-limits",
-     .kind = CLI_TEXT,
-     .arg = "NAME=N,..",
-     .offset = offsetof(struct predict_options, limits),
-     .help = "the limits by hand: max_threads=1024,shared_bytes=49152,cc=90; those that the "
-             "rules use"},
+    CLI_ROW_JSON(struct predict_options, CLI_JSON_HELP, NULL),
+    CLI_ROW_DEVICE(
+        struct predict_options,
+        "whose limits the rules use (default: those that the model was trained with)",
+        "For which device"),
+    CLI_ROW_LIMITS(struct predict_options, "the limits by hand: " CLI_LIMITS_BY_HAND, NULL),
 };
 
 static const struct cli_example examples[] = {

@@ -3,6 +3,7 @@
 #include "cli/cmds.h"
 #include "cli/json.h"
 #include "cli/mem.h"
+#include "cli/rows.h"
 #include "cli/table.h"
 #include "cli/target.h"
 #include "cli/units.h"
@@ -456,10 +457,11 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
                          "--count, --list, --sample, --explain and --check exclude each other");
     if (o->limit && !o->list)
         return cli_usage(c, "--limit belongs to --list");
-    if (o->device && o->limits)
-        return cli_usage(c, "--device and --device-limits exclude each other");
     struct cli_target t;
-    int code = cli_target_get(c, args, &t);
+    int code = cli_one_device(c, o->device, o->limits);
+    if (code != 0)
+        return code;
+    code = cli_target_get(c, args, &t);
     if (code == 0)
         code = open_and_show(c, &t, o);
     cli_free(t.problem);
@@ -494,13 +496,7 @@ static const struct cli_opt opts[] = {
      .max = 1e6,
      .offset = offsetof(struct space_options, sample),
      .help = "print N valid configurations drawn uniformly"},
-    {.name = "seed",
-     .kind = CLI_INT,
-     .arg = "S",
-     .min = 1,
-     .max = 9e18,
-     .offset = offsetof(struct space_options, seed),
-     .help = "of the sample (default 1)"},
+    CLI_ROW_SEED(struct space_options, "of the sample (default 1)", NULL),
     {.name = "explain",
      .kind = CLI_FLAG,
      .offset = offsetof(struct space_options, explain),
@@ -513,24 +509,13 @@ static const struct cli_opt opts[] = {
      .offset = offsetof(struct space_options, check),
      .help =
          "is this configuration valid? \"BM=64,BN=32,..\"; exit 1 and the rule if it is not"},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = offsetof(struct space_options, json),
-     .help = "one JSON object a line"},
-    {.name = "device",
-     .letter = 'd',
-     .kind = CLI_TEXT,
-     .arg = "ID",
-     .complete = CLI_COMPLETE_DEVICE,
-     .offset = offsetof(struct space_options, device),
-     .help = "whose limits the rules use (default: the first that fits the kernel)",
-     .group = "For which device"},
-    {.name = "device-limits",
-     .kind = CLI_TEXT,
-     .arg = "NAME=N,..",
-     .offset = offsetof(struct space_options, limits),
-     .help = "the limits by hand, for a device that is not here: "
-             "max_threads=1024,shared_bytes=49152,cc=90; those that the rules use"},
+    CLI_ROW_JSON(struct space_options, CLI_JSON_HELP, NULL),
+    CLI_ROW_DEVICE(struct space_options,
+                   "whose limits the rules use (default: the first that fits the kernel)",
+                   "For which device"),
+    CLI_ROW_LIMITS(struct space_options,
+                   "the limits by hand, for a device that is not here: " CLI_LIMITS_BY_HAND,
+                   NULL),
 };
 
 static const struct cli_example examples[] = {

@@ -2,6 +2,7 @@
 /* kopt train: from measured configurations to a model that predicts them. */
 #include "cli/cmds.h"
 #include "cli/mem.h"
+#include "cli/rows.h"
 #include "cli/rules.h"
 #include "cli/signals.h"
 #include "cli/train_view.h"
@@ -220,12 +221,7 @@ static const struct cli_opt opts[] = {
      .kind = CLI_FLAG,
      .offset = AT(no_rules),
      .help = "do not look for built-in rules"},
-    {.name = "where",
-     .kind = CLI_CUSTOM,
-     .arg = "COLUMN=TEXT",
-     .offset = AT(where),
-     .parse = cli_parse_where,
-     .help = "use the rows that have this text in that column; again for another column"},
+    CLI_ROW_WHERE(struct train_options, CLI_WHERE_HELP, NULL),
     {.name = "also",
      .kind = CLI_CUSTOM,
      .arg = "COLUMN=TEXT",
@@ -240,12 +236,11 @@ static const struct cli_opt opts[] = {
      .offset = AT(params),
      .parse = cli_parse_word,
      .help = "without rules, a column that is a parameter; again for each"},
-    {.name = "device-limits",
-     .kind = CLI_TEXT,
-     .arg = "NAME=N,..",
-     .offset = AT(limits),
-     .help = "of the device that was measured, where the rules use them: max_threads=1024,..; "
-             "without it (a store does not say it) no maximum binds, and device.cc is 0"},
+    CLI_ROW_LIMITS(struct train_options,
+                   "of the device that was measured, where the rules use them: "
+                   "max_threads=1024,..; without it (a store does not say it) no maximum "
+                   "binds, and device.cc is 0",
+                   NULL),
     {.name = "group",
      .kind = CLI_CUSTOM,
      .arg = "EXPR",
@@ -327,14 +322,8 @@ static const struct cli_opt opts[] = {
      .max = 0.95,
      .offset = AT(dropout),
      .help = "share of units that are left out while learning"},
-    {.name = "seed",
-     .kind = CLI_INT,
-     .arg = "S",
-     .min = 1,
-     .max = 9e18,
-     .offset = AT(seed),
-     .help = "the same data, options and seed give the same model (default 1)",
-     .group = "Training"},
+    CLI_ROW_SEED(struct train_options,
+                 "the same data, options and seed give the same model (default 1)", "Training"),
     {.name = "epochs",
      .kind = CLI_INT,
      .arg = "N",
@@ -394,15 +383,10 @@ static const struct cli_opt opts[] = {
      .offset = AT(repeat),
      .help = "how often a problem is drawn in an epoch, each time with one of these "
              "configurations (default 8 where times are known, else 1)"},
-    {.name = "threads",
-     .letter = 'j',
-     .kind = CLI_INT,
-     .arg = "N",
-     .min = 1,
-     .max = 1024,
-     .offset = AT(threads),
-     .help =
-         "to work with; the model is the same with any number (default: one for each core)"},
+    CLI_ROW_THREADS(
+        struct train_options,
+        "to work with; the model is the same with any number (default: one for each core)",
+        NULL),
     {.name = "learn-validation",
      .kind = CLI_FLAG,
      .offset = AT(learn_valid),
@@ -414,11 +398,8 @@ static const struct cli_opt opts[] = {
      .help =
          "go on where the same command was stopped, from FILE.partial; the model is then the "
          "same as in one go"},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = AT(json),
-     .help = "one JSON object a line: type training, then epoch for each, then trained",
-     .group = "Output"},
+    CLI_ROW_JSON(struct train_options,
+                 CLI_JSON_HELP ": type training, then epoch for each, then trained", "Output"),
 };
 
 static const struct cli_example examples[] = {

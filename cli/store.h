@@ -6,6 +6,7 @@
 #include "cli/cmds.h"
 #include "cli/paths.h"
 #include "cli/results.h"
+#include "cli/rows.h"
 
 /* The options of every one of them begin with these. */
 struct cli_store_common {
@@ -13,17 +14,8 @@ struct cli_store_common {
     bool json; /* of those that have CLI_JSON_OPT */
 };
 
-#define CLI_STORE_OPT                                                                      \
-    {                                                                                      \
-        .name = "store", .kind = CLI_TEXT, .arg = "PATH",                                  \
-        .offset = offsetof(struct cli_store_common, store), .complete = CLI_COMPLETE_FILE, \
-        .help = "the file (" CLI_STORE_DEFAULT ")"                                         \
-    }
-#define CLI_JSON_OPT                                                                         \
-    {                                                                                        \
-        .name = "json", .kind = CLI_FLAG, .offset = offsetof(struct cli_store_common, json), \
-        .help = "one JSON object a line"                                                     \
-    }
+#define CLI_STORE_OPT  CLI_ROW_STORE(struct cli_store_common, "the file", NULL)
+#define CLI_JSON_OPT   CLI_ROW_JSON(struct cli_store_common, CLI_JSON_HELP, NULL)
 #define CLI_STORE_OPTS CLI_STORE_OPT, CLI_JSON_OPT
 
 /* Open for reading. Returns NULL after a message, with the exit code in *code. */

@@ -2,6 +2,7 @@
 #include "cli/tune_opts.h"
 #include "cli/mem.h"
 #include "cli/paths.h"
+#include "cli/rows.h"
 #include "cli/units.h"
 
 #include <kopt/tune.h>
@@ -176,21 +177,11 @@ const struct cli_tune_options cli_tune_defaults = {.seed = 1, .flush = true, .ch
 #define AT(field) offsetof(struct cli_tune_options, field)
 
 const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
-    {.name = "device",
-     .letter = 'd',
-     .kind = CLI_TEXT,
-     .arg = "ID",
-     .offset = AT(device),
-     .complete = CLI_COMPLETE_DEVICE,
-     .help = "where to run, as kopt devices lists them; several of one kind with commas "
-             "(default: the first that fits the kernel)",
-     .group = "Where"},
-    {.name = "store",
-     .kind = CLI_TEXT,
-     .arg = "PATH",
-     .offset = AT(store),
-     .complete = CLI_COMPLETE_FILE,
-     .help = "file that keeps every measurement (" CLI_STORE_DEFAULT ")"},
+    CLI_ROW_DEVICE(struct cli_tune_options,
+                   "where to run, as kopt devices lists them; several of one kind with "
+                   "commas (default: the first that fits the kernel)",
+                   "Where"),
+    CLI_ROW_STORE(struct cli_tune_options, "file that keeps every measurement", NULL),
     {.name = "no-store",
      .kind = CLI_FLAG,
      .offset = AT(no_store),
@@ -241,13 +232,8 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .max = 4096,
      .offset = AT(model_top),
      .help = "how many of its predictions, the likeliest first (default 20)"},
-    {.name = "seed",
-     .kind = CLI_INT,
-     .arg = "S",
-     .min = 1,
-     .max = 9e18,
-     .offset = AT(seed),
-     .help = "of the search; the same seed makes the same choices (default 1)"},
+    CLI_ROW_SEED(struct cli_tune_options,
+                 "of the search; the same seed makes the same choices (default 1)", NULL),
     {.name = "race",
      .kind = CLI_CUSTOM,
      .arg = "N",
@@ -317,9 +303,6 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .offset = AT(memory_bytes),
      .parse = cli_parse_size,
      .help = "device memory to use at most, such as 4G (default: all that is free)"},
-    {.name = "json",
-     .kind = CLI_FLAG,
-     .offset = AT(json),
-     .help = "one JSON object a line: type start, then result for each, then report",
-     .group = "Output"},
+    CLI_ROW_JSON(struct cli_tune_options,
+                 CLI_JSON_HELP ": type start, then result for each, then report", "Output"),
 };
