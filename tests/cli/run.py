@@ -9,10 +9,10 @@ Beside CASE.sh stand, all optional:
     CASE.stdout.exact  CASE.stdout.glob    what it prints on standard output
     CASE.stderr.exact  CASE.stderr.glob    .. and on standard error
     CASE.exit                              its exit code; 0 without the file
-A stream without a file must be empty. In a .glob file each line is a pattern (* and ?), and a line
-'...' stands for any number of lines. A case runs in an empty folder of its own, with `kopt` in the
-path, a fixed environment and no device but the fake one ($FAKE names its library; give it to kopt
-with KOPT_FAKE_LIBRARY). Exit code 77 skips a case.
+A stream without a file must be empty; the progress lines of a training do not count. In a .glob
+file each line is a pattern (* and ?), and a line '...' stands for any number of lines. A case runs
+in an empty folder of its own, with `kopt` in the path, a fixed environment and no device but the
+fake one ($FAKE names its library; give it to kopt with KOPT_FAKE_LIBRARY). Exit code 77 skips a case.
 
 --bless writes the .exact files and the exit code anew; .glob files are written by hand.
 """
@@ -29,6 +29,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TIMEOUT_S = 120
+# Without a terminal a training says every ten seconds how far it is: how often depends on the machine.
+PROGRESS = re.compile(rb"^kopt: (network \d+/\d+  )?epoch \d+/\d+  loss .*\n", re.MULTILINE)
 
 
 def environment(kopt, fake, scratch):
@@ -117,7 +119,8 @@ def run_case(case, kopt, fake, bless):
     exit_file = case.with_suffix(".exit")
     want = int(exit_file.read_text()) if exit_file.exists() else 0
     faults = []
-    for stream, data in (("stdout", done.stdout), ("stderr", done.stderr)):
+    stderr = PROGRESS.sub(b"", done.stderr)
+    for stream, data in (("stdout", done.stdout), ("stderr", stderr)):
         text = data.decode(errors="backslashreplace").replace(str(scratch / "work"), "WORK")
         text = text.replace(str(scratch), "HOME").replace(str(HERE / "data"), "DATA")
         faults += compare(case, stream, text, bless)
