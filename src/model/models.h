@@ -21,7 +21,7 @@ struct kp_carve {
 float *kp_carve_take(struct kp_carve *c, size_t n);
 
 /* A matrix of the net's, in the order in which the model declares them; its number is the
- * caller's. `std` is the standard deviation of normal first values. */
+ * caller's, `scale` as enum kp_init says. */
 void kp_net_declare(struct kp_net *net, size_t number, const char *name, size_t rows,
                     size_t cols, enum kp_init init, float scale);
 

@@ -17,7 +17,7 @@ const struct kp_net_ops *kp_net_at(size_t i)
     static const struct kp_net_ops *const all[] = {&kp_net_factored,  &kp_net_seq2seq,
                                                    &kp_net_attention, &kp_net_hybrid1,
                                                    &kp_net_hybrid2,   &kp_net_ranker};
-    return i < sizeof(all) / sizeof(*all) ? all[i] : NULL;
+    return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
 }
 
 const struct kp_net_ops *kp_net_find(const char *name)
@@ -39,6 +39,7 @@ float *kp_carve_take(struct kp_carve *c, size_t n)
     return at;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 void kp_net_declare(struct kp_net *net, size_t number, const char *name, size_t rows,
                     size_t cols, enum kp_init init, float scale)
 {
@@ -68,6 +69,7 @@ size_t kp_net_most_values(const struct kp_net *net)
     return most;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
 void kp_heads_run(const struct kp_heads *h, const struct kp_batch *b, float smoothing,
                   const float *x, float *dx, float *dw, float *db, float *work,
                   struct kp_net_score *score)

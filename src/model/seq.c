@@ -15,7 +15,7 @@ static size_t work(const struct kp_net *net, size_t B, bool train)
     kp_seq_lay_out_encoder(&d, &c, &e);
     kp_seq_lay_out_decoder(net, &d, &c, &w);
     if (train)
-        kp_seq_lay_out_gradients(net, &d, &c, &g);
+        kp_seq_lay_out_gradients(&d, &c, &g);
     return c.used;
 }
 
@@ -40,11 +40,12 @@ static void run(const struct kp_net *net, const struct kp_batch *b, float smooth
         kp_heads_run(&heads, b, smoothing, w.out, NULL, NULL, NULL, w.z, score);
         return;
     }
-    kp_seq_lay_out_gradients(net, &d, &c, &g);
+    kp_seq_lay_out_gradients(&d, &c, &g);
     kp_heads_run(&heads, b, smoothing, w.out, g.out, kp_net_g(net, grad, HEAD_W),
                  kp_net_g(net, grad, HEAD_B), w.z, score);
-    kp_seq_decode_back(net, &d, key, grad, &e, &w, &g);
-    kp_seq_encode_back(net, &d, b->tokens, key, grad, &e, &g);
+    const struct kp_seq_pass back = {net, &d, &e, &w, &g, grad, key};
+    kp_seq_decode_back(&back);
+    kp_seq_encode_back(&back, b->tokens);
 }
 /* NOLINTEND(readability-function-size,readability-non-const-parameter) */
 

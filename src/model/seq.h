@@ -78,8 +78,9 @@ size_t kp_seq_rnn_inputs(const struct kp_seq_dims *d);
 kopt_status kp_seq_build(struct kp_net *net, kopt_error *err);
 struct kp_linear kp_seq_linear(const struct kp_net *net, size_t w, size_t b, size_t rows,
                                size_t I, size_t O);
-void kp_seq_add_product(const struct kp_net *net, size_t w, size_t n, size_t I, size_t O,
-                        const float *x, float *y);
+/* y[l->B][l->O] += x[l->B][l->I] l->w'; l->b is left aside. */
+void kp_seq_add_product(const struct kp_net *net, const struct kp_linear *l, const float *x,
+                        float *y);
 
 enum { DROP_IN, DROP_ENC, DROP_OUT };
 
@@ -152,14 +153,24 @@ struct kp_seq_gradients {
     float *work;    /* of the recurrent layers */
 };
 
-void kp_seq_lay_out_gradients(const struct kp_net *net, const struct kp_seq_dims *d,
-                              struct kp_carve *c, struct kp_seq_gradients *g);
-void kp_seq_decode_back(const struct kp_net *net, const struct kp_seq_dims *d, uint64_t key,
-                        float *grad, const struct kp_seq_encoder *e,
-                        const struct kp_seq_decoder *w, const struct kp_seq_gradients *g);
-void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
-                        const int32_t *tokens, uint64_t key, float *grad,
-                        const struct kp_seq_encoder *e, const struct kp_seq_gradients *g);
+void kp_seq_lay_out_gradients(const struct kp_seq_dims *d, struct kp_carve *c,
+                              struct kp_seq_gradients *g);
+
+/* A batch on its way back: what forward left in e and w, the slab of gradients that is added
+ * to, and room. g->out first holds the gradient of w->out. */
+struct kp_seq_pass {
+    const struct kp_net *net;
+    const struct kp_seq_dims *d;
+    const struct kp_seq_encoder *e;
+    const struct kp_seq_decoder *w;
+    const struct kp_seq_gradients *g;
+    float *grad;
+    uint64_t key; /* forward's */
+};
+/* From g->out to the decoder's parameters, g->init and g->enc; w->pre is used up. */
+void kp_seq_decode_back(const struct kp_seq_pass *pass);
+/* From there to the encoder's parameters. */
+void kp_seq_encode_back(const struct kp_seq_pass *pass, const int32_t *tokens);
 
 void kp_seq_side_by_side(size_t rows, size_t E, const float *a, const float *b, float *out);
 

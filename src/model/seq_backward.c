@@ -9,8 +9,8 @@
 /* --- backward -------------------------------------------------------------------------------
  */
 
-void kp_seq_lay_out_gradients(const struct kp_net *net, const struct kp_seq_dims *d,
-                              struct kp_carve *c, struct kp_seq_gradients *g)
+void kp_seq_lay_out_gradients(const struct kp_seq_dims *d, struct kp_carve *c,
+                              struct kp_seq_gradients *g)
 {
     size_t out = d->P * d->B * d->H;
     size_t in = d->T * d->B;
@@ -18,7 +18,6 @@ void kp_seq_lay_out_gradients(const struct kp_net *net, const struct kp_seq_dims
     struct kp_rnn enc = {.cell = d->cell, .T = d->T, .B = d->B, .H = d->E};
     size_t a = kp_rnn_work(&dec);
     size_t b = kp_rnn_work(&enc);
-    (void)net;
     *g = (struct kp_seq_gradients){0};
     g->out = kp_carve_take(c, out);
     g->h = kp_carve_take(c, out);
@@ -66,10 +65,14 @@ static void add_to(float *y, const float *x, size_t n)
 }
 
 /* g->out -> g->h, g->enc (both written). */
-static void attention_back(const struct kp_net *net, const struct kp_seq_dims *d, float *grad,
-                           const struct kp_seq_encoder *e, const struct kp_seq_decoder *w,
-                           const struct kp_seq_gradients *g)
+static void attention_back(const struct kp_seq_pass *pass)
 {
+    const struct kp_net *net = pass->net;
+    const struct kp_seq_dims *d = pass->d;
+    const struct kp_seq_encoder *e = pass->e;
+    const struct kp_seq_decoder *w = pass->w;
+    const struct kp_seq_gradients *g = pass->g;
+    float *grad = pass->grad;
     size_t rows = d->P * d->B;
     size_t keys = d->T * d->B;
     const struct kp_blas *blas = net->blas;
@@ -101,10 +104,14 @@ static void attention_back(const struct kp_net *net, const struct kp_seq_dims *d
 }
 
 /* g->out -> g->init, g->enc. */
-void kp_seq_decode_back(const struct kp_net *net, const struct kp_seq_dims *d, uint64_t key,
-                        float *grad, const struct kp_seq_encoder *e,
-                        const struct kp_seq_decoder *w, const struct kp_seq_gradients *g)
+void kp_seq_decode_back(const struct kp_seq_pass *pass)
 {
+    const struct kp_net *net = pass->net;
+    const struct kp_seq_dims *d = pass->d;
+    const struct kp_seq_encoder *e = pass->e;
+    const struct kp_seq_decoder *w = pass->w;
+    const struct kp_seq_gradients *g = pass->g;
+    float *grad = pass->grad;
     size_t rows = d->P * d->B;
     const struct kp_rnn rnn = kp_seq_rnn(net, d, DEC_X, d->P);
     bool lstm = d->S == 2;
@@ -114,10 +121,10 @@ void kp_seq_decode_back(const struct kp_net *net, const struct kp_seq_dims *d, u
                                      .db_n = lstm ? NULL : kp_net_g(net, grad, DEC_N),
                                      .dh0 = g->init,
                                      .dc0 = lstm ? g->init + d->B * d->H : NULL};
-    kp_net_drop(net, key, DROP_OUT, g->out, rows * d->H);
+    kp_net_drop(net, pass->key, DROP_OUT, g->out, rows * d->H);
     if (d->attention) {
         kp_tanh_backward(w->mixed, rows * d->H, g->out);
-        attention_back(net, d, grad, e, w, g);
+        attention_back(pass);
     } else {
         memcpy(g->h, g->out, rows * d->H * sizeof(float));
         memset(g->enc, 0, d->T * d->B * d->H * sizeof(float));
@@ -132,28 +139,36 @@ void kp_seq_decode_back(const struct kp_net *net, const struct kp_seq_dims *d, u
                     d->D, 1, kp_net_g(net, grad, OUT_EMBED), d->D);
 }
 
-static void direction_back(const struct kp_net *net, const struct kp_seq_dims *d, size_t first,
-                           float *grad, const float *x, const struct kp_seq_direction *r,
-                           float *dh, float *dx, const struct kp_seq_gradients *g)
+/* The direction whose parameters begin with `first`: dx is written. */
+static void direction_back(const struct kp_seq_pass *pass, size_t first, float *dx)
 {
+    const struct kp_net *net = pass->net;
+    const struct kp_seq_dims *d = pass->d;
+    const struct kp_seq_direction *r = first == BWD_X ? &pass->e->bwd : &pass->e->fwd;
+    const float *x = d->conv == CONV_FRONT ? pass->e->conv : pass->e->x;
+    float *grad = pass->grad;
     size_t rows = d->T * d->B;
     const struct kp_rnn rnn = kp_seq_rnn(net, d, first, d->T);
     const struct kp_rnn_state none = {NULL, NULL};
-    const struct kp_rnn_grad back = {.dh = dh,
+    const struct kp_rnn_grad back = {.dh = first == BWD_X ? pass->g->bwd : pass->g->fwd,
                                      .dw_h = kp_net_g(net, grad, first + 2),
                                      .db_n = d->S == 2 ? NULL : kp_net_g(net, grad, first + 3)};
     const struct kp_linear l =
         kp_seq_linear(net, first, first + 1, rows, kp_seq_rnn_inputs(d), d->G / 2);
-    kp_rnn_backward(net->blas, &rnn, &none, r->pre, r->h, r->c, &back, g->work);
+    kp_rnn_backward(net->blas, &rnn, &none, r->pre, r->h, r->c, &back, pass->g->work);
     kp_linear_backward(net->blas, &l, x, r->pre, dx, kp_net_g(net, grad, first),
                        kp_net_g(net, grad, first + 1));
 }
 
 /* g->init -> what it adds to the gradients of the last states: added to g->fwd, g->bwd and,
  * with a convolution beside, g->conv. */
-static void init_back(const struct kp_net *net, const struct kp_seq_dims *d, float *grad,
-                      const struct kp_seq_encoder *e, const struct kp_seq_gradients *g)
+static void init_back(const struct kp_seq_pass *pass)
 {
+    const struct kp_net *net = pass->net;
+    const struct kp_seq_dims *d = pass->d;
+    const struct kp_seq_encoder *e = pass->e;
+    const struct kp_seq_gradients *g = pass->g;
+    float *grad = pass->grad;
     size_t n = d->S * d->H;
     const struct kp_linear f = kp_seq_linear(net, INIT_F, INIT_B, d->B, d->E, n);
     const struct kp_linear r = kp_seq_linear(net, INIT_R, SIZE_MAX, d->B, d->E, n);
@@ -176,13 +191,16 @@ static void init_back(const struct kp_net *net, const struct kp_seq_dims *d, flo
 }
 
 /* g->init, g->enc -> the encoder's parameters. */
-void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
-                        const int32_t *tokens, uint64_t key, float *grad,
-                        const struct kp_seq_encoder *e, const struct kp_seq_gradients *g)
+void kp_seq_encode_back(const struct kp_seq_pass *pass, const int32_t *tokens)
 {
+    const struct kp_net *net = pass->net;
+    const struct kp_seq_dims *d = pass->d;
+    const struct kp_seq_encoder *e = pass->e;
+    const struct kp_seq_gradients *g = pass->g;
+    float *grad = pass->grad;
     size_t rows = d->T * d->B;
     const float *both = g->enc;
-    kp_net_drop(net, key, DROP_ENC, g->enc, rows * d->H);
+    kp_net_drop(net, pass->key, DROP_ENC, g->enc, rows * d->H);
     if (d->conv == CONV_BESIDE) {
         const struct kp_linear r = kp_seq_linear(net, JOIN_R, JOIN_B, rows, d->H, d->H);
         const struct kp_linear c = kp_seq_linear(net, JOIN_C, SIZE_MAX, rows, d->C, d->H);
@@ -194,11 +212,10 @@ void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
         both = g->both;
     }
     apart(rows, d->E, both, g->fwd, g->bwd);
-    init_back(net, d, grad, e, g);
-    const float *in = d->conv == CONV_FRONT ? e->conv : e->x;
+    init_back(pass);
     float *din = d->conv == CONV_FRONT ? g->conv : g->x;
-    direction_back(net, d, FWD_X, grad, in, &e->fwd, g->fwd, din, g);
-    direction_back(net, d, BWD_X, grad, in, &e->bwd, g->bwd, g->in, g);
+    direction_back(pass, FWD_X, din);
+    direction_back(pass, BWD_X, g->in);
     add_to(din, g->in, rows * kp_seq_rnn_inputs(d));
     if (d->conv != CONV_NONE) {
         const struct kp_conv c = kp_seq_conv(net, d);
@@ -209,6 +226,6 @@ void kp_seq_encode_back(const struct kp_net *net, const struct kp_seq_dims *d,
         if (d->conv == CONV_BESIDE)
             add_to(g->x, g->in, rows * d->D);
     }
-    kp_net_drop(net, key, DROP_IN, g->x, rows * d->D);
+    kp_net_drop(net, pass->key, DROP_IN, g->x, rows * d->D);
     kp_embed_backward(d->D, tokens, rows, g->x, kp_net_g(net, grad, IN_EMBED));
 }

@@ -86,6 +86,23 @@ static void states_apart(const struct kp_seq_dims *d, const float *states, float
                    d->H * sizeof(float));
 }
 
+/* The decoder's, from the last states of both directions (and of a convolution beside). */
+static void first_states(const struct kp_net *net, const struct kp_seq_dims *d,
+                         const struct kp_seq_encoder *e)
+{
+    size_t n = d->S * d->H;
+    const struct kp_linear f = kp_seq_linear(net, INIT_F, INIT_B, d->B, d->E, n);
+    const struct kp_linear r = kp_seq_linear(net, INIT_R, SIZE_MAX, d->B, d->E, n);
+    kp_linear_forward(net->blas, &f, kp_seq_last_step(d, e->fwd.h, d->E), e->states);
+    kp_seq_add_product(net, &r, e->bwd.h, e->states);
+    if (d->conv == CONV_BESIDE) {
+        const struct kp_linear c = kp_seq_linear(net, INIT_C, SIZE_MAX, d->B, d->C, n);
+        kp_seq_add_product(net, &c, kp_seq_last_step(d, e->conv, d->C), e->states);
+    }
+    kp_tanh_forward(e->states, d->B * n);
+    states_apart(d, e->states, e->init);
+}
+
 void kp_seq_encode(const struct kp_net *net, const struct kp_seq_dims *d, const int32_t *tokens,
                    uint64_t key, const struct kp_seq_encoder *e)
 {
@@ -103,19 +120,13 @@ void kp_seq_encode(const struct kp_net *net, const struct kp_seq_dims *d, const 
     kp_seq_side_by_side(rows, d->E, e->fwd.h, e->bwd.h, e->both);
     if (d->conv == CONV_BESIDE) {
         const struct kp_linear l = kp_seq_linear(net, JOIN_R, JOIN_B, rows, d->H, d->H);
+        const struct kp_linear c = kp_seq_linear(net, JOIN_C, SIZE_MAX, rows, d->C, d->H);
         kp_linear_forward(net->blas, &l, e->both, e->out);
-        kp_seq_add_product(net, JOIN_C, rows, d->C, d->H, e->conv, e->out);
+        kp_seq_add_product(net, &c, e->conv, e->out);
         kp_relu_forward(e->out, rows * d->H);
     }
     kp_net_drop(net, key, DROP_ENC, e->out, rows * d->H);
-    const struct kp_linear l = kp_seq_linear(net, INIT_F, INIT_B, d->B, d->E, d->S * d->H);
-    kp_linear_forward(net->blas, &l, kp_seq_last_step(d, e->fwd.h, d->E), e->states);
-    kp_seq_add_product(net, INIT_R, d->B, d->E, d->S * d->H, e->bwd.h, e->states);
-    if (d->conv == CONV_BESIDE)
-        kp_seq_add_product(net, INIT_C, d->B, d->C, d->S * d->H,
-                           kp_seq_last_step(d, e->conv, d->C), e->states);
-    kp_tanh_forward(e->states, d->B * d->S * d->H);
-    states_apart(d, e->states, e->init);
+    first_states(net, d, e);
     if (d->additive) {
         const struct kp_linear k = kp_seq_linear(net, ATT_K, SIZE_MAX, rows, d->H, d->H);
         kp_linear_forward(net->blas, &k, e->out, e->keys);
@@ -192,11 +203,12 @@ void kp_seq_decode(const struct kp_net *net, const struct kp_seq_dims *d,
     if (d->attention) {
         const struct kp_linear q = kp_seq_linear(net, ATT_Q, SIZE_MAX, rows, d->H, d->H);
         const struct kp_linear mix = kp_seq_linear(net, MIX_H, MIX_B, rows, d->H, d->H);
+        const struct kp_linear mix_c = kp_seq_linear(net, MIX_C, SIZE_MAX, rows, d->H, d->H);
         const struct kp_attention a = kp_seq_attention(net, d, d->P);
         kp_linear_forward(net->blas, &q, w->h, w->q);
         kp_attention_forward(&a, w->q, kp_seq_keys(d, e), e->out, w->weights, w->context);
         kp_linear_forward(net->blas, &mix, w->h, w->mixed);
-        kp_seq_add_product(net, MIX_C, rows, d->H, d->H, w->context, w->mixed);
+        kp_seq_add_product(net, &mix_c, w->context, w->mixed);
         kp_tanh_forward(w->mixed, rows * d->H);
     }
     memcpy(w->out, d->attention ? w->mixed : w->h, rows * d->H * sizeof(float));

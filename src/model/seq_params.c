@@ -119,9 +119,8 @@ struct kp_linear kp_seq_linear(const struct kp_net *net, size_t w, size_t b, siz
                               b == SIZE_MAX ? NULL : kp_net_w(net, b)};
 }
 
-/* y[n][O] += x[n][I] W' */
-void kp_seq_add_product(const struct kp_net *net, size_t w, size_t n, size_t I, size_t O,
-                        const float *x, float *y)
+void kp_seq_add_product(const struct kp_net *net, const struct kp_linear *l, const float *x,
+                        float *y)
 {
-    net->blas->gemm(false, true, n, O, I, 1, x, I, kp_net_w(net, w), I, 1, y, O);
+    net->blas->gemm(false, true, l->B, l->O, l->I, 1, x, l->I, l->w, l->I, 1, y, l->O);
 }
