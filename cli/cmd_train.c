@@ -25,6 +25,7 @@ struct train_options {
     const char *network;
     const char *out;
     int64_t nets;
+    int64_t trees; /* below 0: not given */
     int64_t hidden;
     int64_t embed;
     int64_t layers;
@@ -88,6 +89,7 @@ static kopt_train_options fill(const struct train_options *o, const struct cli_a
     to.network = o->network;
     to.out = o->out;
     to.nets = (unsigned)o->nets;
+    to.trees = o->trees < 0 ? 0 : o->trees > 0 ? (int)o->trees : -1;
     to.seed = (uint64_t)o->seed;
     to.threads = (unsigned)o->threads;
     to.epochs = (unsigned)o->epochs;
@@ -194,7 +196,8 @@ static void more(struct cli *c)
 
 #define AT(field) offsetof(struct train_options, field)
 
-static const struct train_options defaults = {.dropout = -1, .smoothing = -1, .near_best = -1};
+static const struct train_options defaults = {
+    .trees = -1, .dropout = -1, .smoothing = -1, .near_best = -1};
 
 static const char *const cells[] = {"lstm", "gru", NULL};
 static const char *const scores[] = {"dot", "additive", NULL};
@@ -282,6 +285,14 @@ static const struct cli_opt opts[] = {
      .max = CLI_NETS_MAX,
      .offset = AT(nets),
      .help = "networks whose answers are averaged (default: factored 5, ranker 10, others 1)"},
+    {.name = "trees",
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 0,
+     .max = 1024,
+     .offset = AT(trees),
+     .help = "randomised trees that answer beside the networks, for each parameter (default: "
+             "factored and ranker 30, others none)"},
     {.name = "hidden",
      .kind = CLI_INT,
      .arg = "N",

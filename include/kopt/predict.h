@@ -222,6 +222,8 @@ typedef struct kopt_train_options {
     const char *out;     /* the model file */
     unsigned nets;       /* networks whose answers are averaged; 0 = 1, 5 for factored,
                             10 for ranker */
+    int trees;           /* beside the networks, for each parameter; 0 = 30 for factored and
+                            ranker, none for others; below 0 = none */
     uint64_t seed;       /* 0 = 1; the same data, options and seed give the same file */
     unsigned threads;    /* 0 = one for each core; has no influence on the result */
     unsigned epochs;     /* at most, for each network */

@@ -76,6 +76,9 @@ static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
     if (o->nets > KP_BEAM_NETS_MAX)
         return kp_err(err, KOPT_EUSAGE, "%u networks: at most %d", o->nets,
                       (int)KP_BEAM_NETS_MAX);
+    if (o->trees > KP_FOREST_TREES_MAX)
+        return kp_err(err, KOPT_EUSAGE, "%d trees: at most %d", o->trees,
+                      (int)KP_FOREST_TREES_MAX);
     if (o->repeat > REPEAT_MAX)
         return kp_err(err, KOPT_EUSAGE, "a problem %u times in an epoch: at most %d", o->repeat,
                       (int)REPEAT_MAX);
@@ -159,6 +162,10 @@ static void set_fit(struct training *t, const struct kp_net_ops *ops)
     t->fit = kp_fit_default(ops);
     t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : t->fit.nets;
     set_sizes(o, &t->fit);
+    if (o->trees < 0)
+        t->fit.grow.trees = 0;
+    else if (o->trees > 0)
+        t->fit.grow.trees = (size_t)o->trees;
 }
 
 static void choose_fit(struct training *t)
@@ -285,7 +292,11 @@ static struct kp_json *info_plan(const struct training *t)
               kp_json_set_i64(j, "warm", (int64_t)p->adam.warm) &&
               kp_json_set_f64(j, "floor", decimal(p->adam.floor)) &&
               kp_json_set_i64(j, "repeat", (int64_t)t->lesson->repeat) &&
-              kp_json_set_f64(j, "near_best", t->near_best);
+              kp_json_set_f64(j, "near_best", t->near_best) &&
+              kp_json_set_i64(j, "trees", (int64_t)t->fit.grow.trees) &&
+              kp_json_set_f64(j, "leaf", t->fit.grow.leaf) &&
+              kp_json_set_f64(j, "share", t->fit.grow.share) &&
+              kp_json_set_f64(j, "trees_weight", t->fit.trees_weight);
     if (ok)
         return j;
     kp_json_free(j);

@@ -9,6 +9,8 @@
 static struct kp_fit_options default_ranks(struct kp_fit_options o)
 {
     o.nets = 10;
+    o.grow = (struct kp_grow_plan){.trees = 30, .leaf = 4, .share = 0.6};
+    o.trees_weight = 0.6;
     o.plan = (struct kp_train_plan){.seed = 1,
                                     .shards = 2,
                                     .batch = 8,
@@ -28,6 +30,9 @@ struct kp_fit_options kp_fit_default(const struct kp_net_ops *ops)
 {
     struct kp_fit_options o = {.ops = ops, .nets = 1};
     o.shape.dropout = -1;
+    o.grow =
+        (struct kp_grow_plan){.trees = ops == kp_net_at(0) ? 30 : 0, .leaf = 4, .share = 0.6};
+    o.trees_weight = 0.4;
     if (ops->rank)
         return default_ranks(o);
     o.plan = (struct kp_train_plan){.seed = 1,
@@ -307,6 +312,8 @@ kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
         st = kp_err_nomem(err);
     if (st == KOPT_OK && o->ranks)
         st = kp_ranks_correct(o->ranks, g.m, err);
+    if (st == KOPT_OK)
+        st = kp_fit_trees(l, o, g.m, err);
     if (g.m->n_nets == 0 || (st != KOPT_OK && st != KOPT_EFAILED)) {
         kp_model_free(g.m);
         return st;

@@ -3,6 +3,7 @@
 #ifndef KP_LEARN_FIT_H
 #define KP_LEARN_FIT_H
 
+#include "learn/grow.h"
 #include "learn/lesson.h"
 #include "learn/ranks.h"
 #include "model/model.h"
@@ -17,6 +18,8 @@ struct kp_fit_options {
     struct kp_str rules_text;
     size_t n_raw;                 /* fields of the data set that are not derived */
     const struct kp_ranks *ranks; /* for networks that rank, else NULL; of the lesson */
+    struct kp_grow_plan grow;     /* trees 0: none; its seed is the plan's */
+    double trees_weight;          /* in the pool, see model/forest.h */
 };
 
 /* What a model is trained with when nothing is said. */
@@ -54,5 +57,10 @@ struct kp_fit_hooks {
  * unless no epoch was good. */
 kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
                    const struct kp_fit_hooks *hooks, struct kp_model **out, kopt_error *err);
+
+/* The model's forest, of what its networks learned from; kp_fit() does it. Errors: KOPT_ENOMEM,
+ * KOPT_ERANGE. */
+kopt_status kp_fit_trees(const struct kp_lesson *l, const struct kp_fit_options *o,
+                         struct kp_model *m, kopt_error *err);
 
 #endif

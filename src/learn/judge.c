@@ -54,6 +54,9 @@ struct forcing {
     float *scratch;
     double weight[KP_BEAM_NETS_MAX]; /* log-probability of the prefix */
     float *logp[KP_BEAM_NETS_MAX];
+    double *row;   /* logarithms of a target's values */
+    float *inputs; /* of the forest */
+    float *trees;  /* what it says */
 };
 
 static void forcing_free(struct forcing *f)
@@ -63,6 +66,9 @@ static void forcing_free(struct forcing *f)
         kp_slab_free(f->logp[k]);
     }
     kp_slab_free(f->scratch);
+    kp_free(f->row);
+    kp_slab_free(f->inputs);
+    kp_slab_free(f->trees);
 }
 
 static bool forcing_init(const struct kp_model *m, struct forcing *f)
@@ -75,11 +81,13 @@ static bool forcing_init(const struct kp_model *m, struct forcing *f)
         ok = ok && f->state[k] && f->logp[k];
     }
     f->scratch = kp_slab_new(net->ops->scratch(net, 1));
-    return ok && f->scratch;
+    f->row = kp_calloc(KP_TARGET_VALUES_MAX, sizeof(*f->row));
+    f->inputs = kp_slab_new(net->shape.n_features + KP_TARGETS_MAX);
+    f->trees = kp_slab_new(KP_TARGET_VALUES_MAX);
+    return ok && f->scratch && f->row && f->inputs && f->trees;
 }
 
-/* The mixture's probability of value v, given the true values before; the same as the beam's.
- */
+/* The networks' mixture's probability of value v, given the true values before. */
 static double mixed(const struct forcing *f, size_t n_nets, uint32_t v)
 {
     double most = -(double)INFINITY;
@@ -95,6 +103,19 @@ static double mixed(const struct forcing *f, size_t n_nets, uint32_t v)
     return up / down;
 }
 
+/* The logarithms of target p's probabilities, as the beam has them. */
+static void fill_row(const struct kp_model *m, struct forcing *f, size_t p,
+                     const uint32_t *truth)
+{
+    uint32_t n = m->targets[p].n_values;
+    for (uint32_t v = 0; v < n; v++)
+        f->row[v] = log(fmax(mixed(f, m->n_nets, v), 1e-30));
+    if (!m->forest)
+        return;
+    kp_forest_log(m->forest, p, m->nets[0]->shape.n_features, truth, f->inputs, f->trees);
+    kp_forest_pool(m->forest, n, f->trees, f->row);
+}
+
 static void force(const struct kp_model *m, struct forcing *f, const int32_t *tokens,
                   const float *features, const uint32_t *truth, struct verdict *v)
 {
@@ -103,25 +124,22 @@ static void force(const struct kp_model *m, struct forcing *f, const int32_t *to
         f->weight[k] = 0;
         m->nets[k]->ops->begin(m->nets[k], tokens, features, 1, f->state[k], f->scratch);
     }
+    memcpy(f->inputs, features, m->nets[0]->shape.n_features * sizeof(float));
     for (size_t p = 0; p < m->n_targets; p++) {
         const struct kp_net_step step = {.p = p,
                                          .n = 1,
                                          .width = 1,
                                          .parent = p ? &parent : NULL,
                                          .values = p ? &truth[p - 1] : NULL};
-        double best = -1;
         uint32_t argmax = 0;
         for (size_t k = 0; k < m->n_nets; k++)
             m->nets[k]->ops->step(m->nets[k], &step, f->state[k], f->scratch, f->logp[k]);
-        for (uint32_t i = 0; i < m->targets[p].n_values; i++) {
-            double q = mixed(f, m->n_nets, i);
-            if (q > best) {
-                best = q;
+        fill_row(m, f, p, truth);
+        for (uint32_t i = 1; i < m->targets[p].n_values; i++)
+            if (f->row[i] > f->row[argmax])
                 argmax = i;
-            }
-        }
         v->forced += argmax == truth[p];
-        v->nll -= log(fmax(mixed(f, m->n_nets, truth[p]), 1e-30));
+        v->nll -= f->row[truth[p]];
         for (size_t k = 0; k < m->n_nets; k++)
             f->weight[k] += (double)f->logp[k][truth[p]];
     }

@@ -45,6 +45,8 @@ struct beam {
     float *scratch;
     float *logp[KP_BEAM_NETS_MAX]; /* [width][n_values] */
     double *row;                   /* [n_values]: scores of a prefix's extensions */
+    float *inputs;                 /* of the forest */
+    float *trees;                  /* [n_values]: what it says */
     struct live now;
     struct live next;
     struct candidate *heap; /* [width]: the worst on top */
@@ -129,6 +131,9 @@ static size_t lay_out(struct beam *b, unsigned char *base)
     }
     b->scratch = take(base, &used, scratch, sizeof(float));
     b->row = take(base, &used, b->most_values, sizeof(*b->row));
+    b->inputs = take(base, &used, b->in->forest ? kp_forest_inputs(b->in->forest) : 0,
+                     sizeof(*b->inputs));
+    b->trees = take(base, &used, b->in->forest ? b->most_values : 0, sizeof(*b->trees));
     take_live(b, &b->now, base, &used);
     take_live(b, &b->next, base, &used);
     b->heap = take(base, &used, b->width, sizeof(*b->heap));
@@ -242,6 +247,23 @@ static double log_mean(const double *x, size_t n)
     return top + log(sum / (double)n);
 }
 
+/* The forest's word on the extensions of prefix i, whose scores by the networks are in the row.
+ */
+static void hear_forest(struct beam *b, size_t i)
+{
+    const struct kp_forest *f = b->in->forest;
+    uint32_t n = b->shape->n_values[b->p];
+    double before = log_mean(b->now.logs + i * b->K, b->K);
+    if (before == NONE)
+        return;
+    for (uint32_t v = 0; v < n; v++)
+        b->row[v] -= before;
+    kp_forest_log(f, b->p, b->shape->n_features, b->now.config + i * b->P, b->inputs, b->trees);
+    kp_forest_pool(f, n, b->trees, b->row);
+    for (uint32_t v = 0; v < n; v++)
+        b->row[v] += b->now.score[i];
+}
+
 /* Scores of all extensions of prefix i; returns the first of the best. */
 static uint32_t score_row(struct beam *b, size_t i)
 {
@@ -252,9 +274,12 @@ static uint32_t score_row(struct beam *b, size_t i)
         for (size_t k = 0; k < b->K; k++)
             x[k] = b->now.logs[i * b->K + k] + usable(b->logp[k][i * n + v]);
         b->row[v] = log_mean(x, b->K);
+    }
+    if (b->in->forest)
+        hear_forest(b, i);
+    for (uint32_t v = 1; v < n; v++)
         if (b->row[v] > b->row[best])
             best = v;
-    }
     return best;
 }
 
@@ -344,6 +369,8 @@ static void start(struct beam *b)
         b->now.logs[k] = 0;
         net->ops->begin(net, b->in->tokens, b->in->features, b->width, b->state[k], b->scratch);
     }
+    if (b->in->forest && b->shape->n_features)
+        memcpy(b->inputs, b->in->features, b->shape->n_features * sizeof(float));
     if (b->in_order)
         (void)kp_space_prefix_init(b->space, &b->now.at[0]);
 }

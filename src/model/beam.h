@@ -8,11 +8,13 @@
  *
  * Of several networks the probabilities are averaged: p(value | prefix) = sum_k w_k p_k, where
  * w_k is proportional to the probability that network k gave the prefix (a mixture of sequence
- * models). Equal scores: the smaller value indices first, so the result is the same everywhere.
+ * models). Where there is a forest, its probabilities join that mean as model/forest.h says.
+ * Equal scores: the smaller value indices first, so the result is the same everywhere.
  */
 #ifndef KP_MODEL_BEAM_H
 #define KP_MODEL_BEAM_H
 
+#include "model/forest.h"
 #include "model/net.h"
 #include "space/space.h"
 
@@ -27,6 +29,7 @@ struct kp_beam_space {
 struct kp_beam_input {
     const struct kp_net *const *nets; /* of one shape, at least 1 */
     size_t n_nets;
+    const struct kp_forest *forest; /* whose probabilities join theirs; NULL: none */
     const int32_t *tokens;
     const float *features;
     struct kp_beam_space allowed;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "model/forest.h"
 #include "model/model_impl.h"
 #include "model/model_spaces.h"
 #include "model/ranking.h"
@@ -19,6 +20,7 @@ void kp_model_free(struct kp_model *m)
     for (size_t k = 0; k < m->n_nets; k++)
         kp_net_free(m->nets[k]);
     kp_ranking_free(m->ranking);
+    kp_forest_free(m->forest);
     kp_encoder_free(m->encoder);
     kp_spaces_free(m->spaces);
     kp_scratch_pool_free(m->scratch);

@@ -14,6 +14,7 @@ struct kp_spaces;       /* model_spaces.h */
 struct kp_scratch;      /* scratch.h */
 struct kp_scratch_pool; /* scratch.h */
 struct kp_ranking;      /* ranking.h */
+struct kp_forest;       /* forest.h */
 
 struct kp_model {
     const char *kernel;
@@ -23,6 +24,7 @@ struct kp_model {
     struct kp_net *nets[KP_BEAM_NETS_MAX]; /* of one kind and shape */
     size_t n_nets;
     struct kp_ranking *ranking; /* of networks that rank; NULL: they translate */
+    struct kp_forest *forest;   /* beside the networks; NULL: they are alone */
     /* What messages call the rules; its extension says how they are read. In the file it has no
      * folder. */
     const char *rules_path;

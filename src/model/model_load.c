@@ -2,6 +2,7 @@
 /* Reading a model's file. Nothing in it is believed before it is checked: first the header,
  * then what the texts say of the networks' sizes, then that the tensors are just those that
  * such networks have and fill the data without a gap. Layer: model. */
+#include "model/forest.h"
 #include "model/model_impl.h"
 #include "model/ranking.h"
 
@@ -238,6 +239,38 @@ static kopt_status read_ranking(struct loading *l)
     return kp_err(l->err, KOPT_EINPUT, "the networks' inputs are not what 'ranking' gives");
 }
 
+/* The groves of a model that translates are the targets'; a model that ranks has one. */
+static bool forest_fits(const struct loading *l)
+{
+    const struct kp_model *m = l->m;
+    const struct kp_forest *f = m->forest;
+    bool fits = f->n_groves == (m->ranking ? 1 : m->n_targets);
+    for (size_t g = 0; fits && g < f->n_groves; g++) {
+        const struct kp_grove *w = &f->groves[g];
+        size_t inputs = l->shape.n_features + (m->ranking ? 0 : g);
+        fits = w->n_outputs == (m->ranking ? 1 : l->shape.n_values[g]) &&
+               (w->n_trees == 0 || w->n_inputs == inputs);
+    }
+    return fits;
+}
+
+static kopt_status read_forest(struct loading *l)
+{
+    struct kp_json *j = NULL;
+    if (!kp_json_get(l->meta, "forest"))
+        return KOPT_OK;
+    kopt_status st = need_json(l, "forest", &j);
+    if (st == KOPT_OK) {
+        st = kp_forest_from_json(j, &l->m->forest, l->err);
+        if (st != KOPT_OK)
+            kp_err_wrap(l->err, "forest");
+    }
+    kp_json_free(j);
+    if (st == KOPT_OK && !forest_fits(l))
+        st = kp_err(l->err, KOPT_EINPUT, "the trees of 'forest' are not of such a model");
+    return st;
+}
+
 static kopt_status read_info(struct loading *l)
 {
     kopt_status st = need_json(l, "info", &l->m->info);
@@ -253,21 +286,23 @@ static kopt_status read_info(struct loading *l)
 struct span {
     size_t begin;
     size_t end;
-    uint32_t net; /* OF_RANKING: none */
+    uint32_t net; /* or one of the two below */
     uint32_t tensor;
 };
-enum { OF_RANKING = KP_BEAM_NETS_MAX };
+enum { OF_RANKING = KP_BEAM_NETS_MAX, OF_FOREST };
 
 static struct kp_params *params_of(const struct loading *l, size_t net)
 {
-    return net == OF_RANKING ? &l->m->ranking->params : &l->m->nets[net]->params;
+    return net == OF_RANKING  ? &l->m->ranking->params
+           : net == OF_FOREST ? &l->m->forest->params
+                              : &l->m->nets[net]->params;
 }
 
 static void name_of(const struct loading *l, const struct span *s,
                     char name[KP_MODEL_TENSOR_NAME])
 {
     const struct kp_tensor *t = &params_of(l, s->net)->tensors[s->tensor];
-    if (s->net == OF_RANKING)
+    if (s->net >= KP_BEAM_NETS_MAX)
         (void)snprintf(name, KP_MODEL_TENSOR_NAME, "%s", t->name);
     else
         kp_model_tensor_name(s->net, t, name);
@@ -391,36 +426,71 @@ static void use_in_place(struct loading *l, struct kp_net *net, const struct spa
     net->borrowed = true;
 }
 
-/* The same for the ranking's. */
-static void use_ranking_in_place(struct loading *l, const struct span *spans)
+/* The same for what is no network. */
+static void use_slab_in_place(struct loading *l, struct kp_params *params,
+                              const struct span *spans, float **values, bool *borrowed)
 {
-    struct kp_ranking *r = l->m->ranking;
-    for (size_t i = 0; i < r->params.n_tensors; i++)
-        r->params.tensors[i].offset = spans[i].begin / sizeof(float);
-    r->params.n_floats = l->n_data / sizeof(float);
-    r->values = (float *)(void *)l->data;
-    r->borrowed = true;
+    for (size_t i = 0; i < params->n_tensors; i++)
+        params->tensors[i].offset = spans[i].begin / sizeof(float);
+    params->n_floats = l->n_data / sizeof(float);
+    *values = (float *)(void *)l->data;
+    *borrowed = true;
 }
 
-/* All tensors: those of the networks, then those of the ranking. */
-static kopt_status read_spans(struct loading *l, struct span *spans, size_t per_net, size_t n)
+static size_t n_tensors_of(const struct loading *l, size_t net)
+{
+    bool none = (net == OF_RANKING && !l->m->ranking) || (net == OF_FOREST && !l->m->forest);
+    return none ? 0 : params_of(l, net)->n_tensors;
+}
+
+static void use_others_in_place(struct loading *l, const struct span *spans)
+{
+    struct kp_ranking *r = l->m->ranking;
+    struct kp_forest *f = l->m->forest;
+    if (r && r->params.n_tensors)
+        use_slab_in_place(l, &r->params, spans, &r->values, &r->borrowed);
+    if (f) {
+        use_slab_in_place(l, &f->params, spans + n_tensors_of(l, OF_RANKING), &f->values,
+                          &f->borrowed);
+        kp_forest_point(f);
+    }
+}
+
+/* The tensors of one; `at`: the next span. */
+static kopt_status read_tensors_of(struct loading *l, size_t net, struct span *spans,
+                                   size_t *at)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; st == KOPT_OK && i < n_tensors_of(l, net); i++) {
+        spans[*at] = (struct span){.net = (uint32_t)net, .tensor = (uint32_t)i};
+        st = read_tensor(l, &spans[(*at)++]);
+    }
+    return st;
+}
+
+/* All tensors: those of the networks, then those of the ranking, then those of the forest. */
+static kopt_status read_spans(struct loading *l, struct span *spans, size_t n)
 {
     struct kp_model *m = l->m;
-    size_t of_nets = m->n_nets * per_net;
+    size_t of_nets = m->n_nets * n_tensors_of(l, 0);
     kopt_status st = KOPT_OK;
-    for (size_t i = 0; st == KOPT_OK && i < n; i++) {
-        spans[i].net = i < of_nets ? (uint32_t)(i / per_net) : OF_RANKING;
-        spans[i].tensor = (uint32_t)(i < of_nets ? i % per_net : i - of_nets);
-        st = read_tensor(l, &spans[i]);
-    }
+    size_t at = 0;
     for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
-        use_in_place(l, m->nets[k], spans + k * per_net);
-    if (st == KOPT_OK && n > of_nets)
-        use_ranking_in_place(l, spans + of_nets);
+        st = read_tensors_of(l, k, spans, &at);
+    if (st == KOPT_OK)
+        st = read_tensors_of(l, OF_RANKING, spans, &at);
+    if (st == KOPT_OK)
+        st = read_tensors_of(l, OF_FOREST, spans, &at);
+    for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
+        use_in_place(l, m->nets[k], spans + k * n_tensors_of(l, 0));
+    if (st == KOPT_OK)
+        use_others_in_place(l, spans + of_nets);
     if (st == KOPT_OK)
         st = check_spans(l, spans, n);
     for (size_t i = 0; st == KOPT_OK && i < n; i++)
         st = check_finite(l, &spans[i]);
+    if (st == KOPT_OK && m->forest)
+        st = kp_forest_check(m->forest, l->err);
     for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
         st = kp_net_prepare(m->nets[k], l->err);
     return st;
@@ -445,8 +515,8 @@ static kopt_status read_tensors(struct loading *l)
     if (st != KOPT_OK)
         return st;
     size_t per_net = m->nets[0]->params.n_tensors;
-    size_t of_ranking = m->ranking ? m->ranking->params.n_tensors : 0;
-    size_t of_nets = n > of_ranking ? n - of_ranking : 0;
+    size_t of_others = n_tensors_of(l, OF_RANKING) + n_tensors_of(l, OF_FOREST);
+    size_t of_nets = n > of_others ? n - of_others : 0;
     if (of_nets == 0 || of_nets % per_net != 0 || of_nets / per_net > KP_BEAM_NETS_MAX)
         return kp_err(l->err, KOPT_EINPUT,
                       "it has %zu tensors: such a network has %zu, and there are 1 to %d "
@@ -459,7 +529,7 @@ static kopt_status read_tensors(struct loading *l)
     struct span *spans = kp_calloc(n, sizeof(*spans));
     if (!spans)
         return kp_err_nomem(l->err);
-    st = read_spans(l, spans, per_net, n);
+    st = read_spans(l, spans, n);
     kp_free(spans);
     return st;
 }
@@ -470,8 +540,8 @@ static kopt_status read_tensors(struct loading *l)
 static kopt_status read_all(struct loading *l)
 {
     kopt_status (*const parts[])(struct loading *) = {
-        read_header, read_identity, read_shape, read_encoder, read_targets,
-        read_rules,  read_ranking,  read_info,  read_tensors};
+        read_header, read_identity, read_shape,  read_encoder, read_targets,
+        read_rules,  read_ranking,  read_forest, read_info,    read_tensors};
     kopt_status st = KOPT_OK;
     for (size_t i = 0; st == KOPT_OK && i < sizeof(parts) / sizeof(*parts); i++)
         st = parts[i](l);

@@ -328,6 +328,7 @@ static kopt_status answer(const struct asking *a, size_t width, struct kp_predic
         return rank(a, out);
     const struct kp_beam_input in = {.nets = (const struct kp_net *const *)m->nets,
                                      .n_nets = m->n_nets,
+                                     .forest = m->forest,
                                      .tokens = s->tokens,
                                      .features = s->features,
                                      .allowed = a->allowed,

@@ -3,6 +3,7 @@
  *
  * The format has no room between tensors, so those whose size is a multiple of 64 bytes, nearly
  * all that are large, go first: each of them is then aligned. */
+#include "model/forest.h"
 #include "model/model_impl.h"
 #include "model/ranking.h"
 
@@ -118,6 +119,8 @@ static kopt_status add_metadata(struct writer *w)
         st = add_rules(w);
     if (st == KOPT_OK && m->ranking)
         st = add_json(w, "ranking", kp_ranking_to_json(m->ranking));
+    if (st == KOPT_OK && m->forest)
+        st = add_json(w, "forest", kp_forest_to_json(m->forest));
     if (st == KOPT_OK)
         st = add_json(w, "info", m->info ? kp_json_dup(m->info) : kp_json_new_object());
     kp_buf_deinit(&n_raw);
@@ -155,15 +158,26 @@ static kopt_status add_tensor(struct writer *w, const char *name, const float *x
     return kp_buf_status(&w->header, w->err);
 }
 
+/* Of what is no network. */
+static kopt_status add_slab(struct writer *w, const struct kp_params *params,
+                            const float *values, bool aligned)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; st == KOPT_OK && i < params->n_tensors; i++) {
+        const struct kp_tensor *t = &params->tensors[i];
+        if ((bytes_of(t) % KP_MODEL_ALIGN == 0) == aligned)
+            st = add_tensor(w, t->name, values + t->offset, t);
+    }
+    return st;
+}
+
 static kopt_status add_tensors(struct writer *w, bool aligned)
 {
     const struct kp_ranking *r = w->m->ranking;
-    kopt_status st = KOPT_OK;
-    for (size_t i = 0; st == KOPT_OK && r && i < r->params.n_tensors; i++) {
-        const struct kp_tensor *t = &r->params.tensors[i];
-        if ((bytes_of(t) % KP_MODEL_ALIGN == 0) == aligned)
-            st = add_tensor(w, t->name, r->values + t->offset, t);
-    }
+    const struct kp_forest *f = w->m->forest;
+    kopt_status st = r ? add_slab(w, &r->params, r->values, aligned) : KOPT_OK;
+    if (st == KOPT_OK && f)
+        st = add_slab(w, &f->params, f->values, aligned);
     for (size_t k = 0; k < w->m->n_nets; k++) {
         const struct kp_params *params = &w->m->nets[k]->params;
         for (size_t i = 0; st == KOPT_OK && i < params->n_tensors; i++) {
@@ -195,7 +209,10 @@ kopt_status kp_model_save(const struct kp_model *m, const char *path, kopt_error
     struct writer w = {.m = m, .header = KP_BUF_INIT(KP_MODEL_HEADER_MAX), .err = err};
     kopt_status st = KOPT_OK;
     KP_CHECK(m->n_nets >= 1 && m->n_nets <= KP_BEAM_NETS_MAX);
-    w.pieces = kp_calloc(m->n_nets * m->nets[0]->params.n_tensors + 4, sizeof(*w.pieces));
+    size_t n_tensors = m->n_nets * m->nets[0]->params.n_tensors;
+    n_tensors += m->ranking ? m->ranking->params.n_tensors : 0;
+    n_tensors += m->forest ? m->forest->params.n_tensors : 0;
+    w.pieces = kp_calloc(n_tensors + 2, sizeof(*w.pieces));
     if (!w.pieces)
         return kp_err_nomem(err);
     w.n_pieces = 2;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "math/vec.h"
 #include "model/encoder_impl.h"
+#include "model/forest.h"
 #include "model/models.h"
 
 #include <math.h>
@@ -286,8 +287,7 @@ double kp_ranking_slowdown(double logp_first, double logp)
 struct asking {
     float *z;         /* [n_coordinates] */
     float *x;         /* [n_configs][F] */
-    float *alone;     /* [n_configs]: by the networks alone */
-    float *scores;    /* [n_configs]: with the correction */
+    float *scores;    /* [n_configs] */
     float *one;       /* [n_configs] */
     int32_t *numbers; /* [n_configs]: those that are allowed */
     int32_t *taken;   /* [n_configs] */
@@ -304,7 +304,6 @@ static void lay_out(const struct kp_model *m, struct kp_carve *c, struct asking 
     size_t n = m->ranking->n_configs;
     a->z = kp_carve_take(c, m->ranking->n_coordinates + 1);
     a->x = kp_carve_take(c, n * inputs(m));
-    a->alone = kp_carve_take(c, n);
     a->scores = kp_carve_take(c, n);
     a->one = kp_carve_take(c, n);
     a->numbers = (int32_t *)(void *)kp_carve_take(c, n);
@@ -334,6 +333,17 @@ static bool is_allowed(const struct kp_beam_space *s, const uint32_t *config, si
     return kp_space_rank(s->space, theirs, &rank);
 }
 
+static void hear_forest(const struct kp_model *m, size_t n, const struct asking *a)
+{
+    float w = (float)m->forest->weight;
+    for (size_t i = 0; i < n; i++) {
+        float *score = &a->scores[a->numbers[i]];
+        float trees;
+        kp_grove_ask(&m->forest->groves[0], a->x + i * inputs(m), &trees);
+        *score = (1 - w) * *score + w * trees;
+    }
+}
+
 /* Scores by number; those that are not allowed have none. Returns how many are allowed. */
 static size_t score(const struct kp_model *m, const struct kp_rank_question *q,
                     const struct asking *a)
@@ -350,14 +360,15 @@ static size_t score(const struct kp_model *m, const struct kp_rank_question *q,
         kp_pair_features(&view, config, a->x + n * inputs(m) + r->n_coordinates);
         a->numbers[n++] = (int32_t)c;
     }
-    memset(a->alone, 0, r->n_configs * sizeof(float));
+    memset(a->scores, 0, r->n_configs * sizeof(float));
     for (size_t k = 0; n && k < m->n_nets; k++) {
         m->nets[k]->ops->rank(m->nets[k], n, a->numbers, a->x, a->work, a->one);
         for (size_t i = 0; i < n; i++)
-            a->alone[a->numbers[i]] += a->one[i] / (float)m->n_nets;
+            a->scores[a->numbers[i]] += a->one[i] / (float)m->n_nets;
     }
-    memcpy(a->scores, a->alone, r->n_configs * sizeof(float));
     kp_ranking_correct(r, a->z, a->scores);
+    if (m->forest)
+        hear_forest(m, n, a);
     return n;
 }
 
@@ -386,10 +397,9 @@ size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q
     double total = n ? log_of_sum(&a, n) : 0;
     memset(a.taken, 0, r->n_configs * sizeof(*a.taken));
     for (size_t i = 0; i < k; i++) {
-        const float *by = i % 2 ? a.alone : a.scores;
         int32_t best = -1;
         for (size_t j = 0; j < n; j++)
-            if (!a.taken[a.numbers[j]] && (best < 0 || by[a.numbers[j]] < by[best]))
+            if (!a.taken[a.numbers[j]] && (best < 0 || a.scores[a.numbers[j]] < a.scores[best]))
                 best = a.numbers[j];
         a.taken[best] = 1;
         memcpy(configs + i * r->n_targets, r->configs + (size_t)best * r->n_targets,

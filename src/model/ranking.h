@@ -117,10 +117,9 @@ struct kp_rank_question {
 };
 /* Floats of memory that kp_ranking_ask() works in. */
 size_t kp_ranking_work(const struct kp_model *m);
-/* configs[k][n_targets], logp[k]: of the known configurations that are allowed those that are
- * worth trying first, in turn the best of what is left by the networks with their correction
- * and by the networks alone, and softmax(-score / 0.1) over all that are allowed. Returns how
- * many. */
+/* configs[k][n_targets], logp[k]: of the known configurations that are allowed the k fastest,
+ * by the mean of the networks with their correction and the trees, and softmax(-score / 0.1)
+ * over all that are allowed. Returns how many. */
 size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q, float *work,
                       uint32_t *configs, double *logp);
 

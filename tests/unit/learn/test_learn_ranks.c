@@ -664,6 +664,7 @@ static void test_correction(void **state)
     struct kp_fit_options o = options(&w, 5);
     o.plan.epochs = 1;
     o.plan.adam.rate = 1e-9F;
+    o.grow.trees = 0;
     struct kp_model *m = fit(&w, &o);
     const struct kp_ranking *r = m->ranking;
     double mean = judge(&w, m).kept_mean[0];
