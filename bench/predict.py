@@ -11,6 +11,7 @@ the same pair of channels together; rows of --pool's databases and of --also's d
 another tenth for tests, and gives means weighted by problems. Arguments behind -- go to `kopt train`. Prints a table
 and writes bench/results/predict_*.json with -o."""
 import argparse
+import concurrent.futures
 import json
 import pathlib
 import subprocess
@@ -71,7 +72,9 @@ def table(rows):
 def compare(a, title, data, what, results):
     rows = []
     for network in a.models.split(","):
-        judged, seconds = zip(*(job(a, data, what, network, f) for f in range(a.first, a.first + a.folds)))
+        with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+            folds = range(a.first, a.first + a.folds)
+            judged, seconds = zip(*pool.map(lambda f, n=network: job(a, data, what, n, f), folds))
         for name in judged[0]:
             if name.startswith("model") or network == a.models.split(",")[0]:
                 label = name.replace("model", network, 1) if name.startswith("model") else name
@@ -95,6 +98,7 @@ def main():
     p.add_argument("--split", choices=["random", "ck"], default="random")
     p.add_argument("--folds", type=int, default=1)
     p.add_argument("--first", type=int, default=0, help="the first fold")
+    p.add_argument("--jobs", type=int, default=1, help="folds at a time")
     p.add_argument("--kopt", default=None)
     p.add_argument("-o", "--out")
     words = sys.argv[1:]

@@ -38,6 +38,7 @@ struct train_options {
     int64_t batch;
     double rate;
     double smoothing;
+    double unknown;
     double near_best;
     double extra_weight;
     int64_t repeat;
@@ -98,6 +99,7 @@ static kopt_train_options fill(const struct train_options *o, const struct cli_a
     to.rate = o->rate;
     to.dropout = or_default(o->dropout);
     to.smoothing = or_default(o->smoothing);
+    to.unknown = or_default(o->unknown);
     to.near_best = or_default(o->near_best);
     to.extra_weight = o->extra_weight;
     to.repeat = (unsigned)o->repeat;
@@ -197,7 +199,7 @@ static void more(struct cli *c)
 #define AT(field) offsetof(struct train_options, field)
 
 static const struct train_options defaults = {
-    .trees = -1, .dropout = -1, .smoothing = -1, .near_best = -1};
+    .trees = -1, .dropout = -1, .smoothing = -1, .unknown = -1, .near_best = -1};
 
 static const char *const cells[] = {"lstm", "gru", NULL};
 static const char *const scores[] = {"dot", "additive", NULL};
@@ -371,6 +373,15 @@ static const struct cli_opt opts[] = {
      .max = 0.9,
      .offset = AT(smoothing),
      .help = "share of a label that goes to the other values (default 0.05)"},
+    {.name = "unknown",
+     .kind = CLI_NUMBER,
+     .arg = "P",
+     .min = 0,
+     .max = 0.9,
+     .offset = AT(unknown),
+     .help = "share of a problem's numbers that are taken for unknown ones, so that a network "
+             "learns to do without (default 0.02; more where --group keeps whole groups of "
+             "problems for tests)"},
     {.name = "near-best",
      .kind = CLI_NUMBER,
      .arg = "P",

@@ -232,6 +232,9 @@ typedef struct kopt_train_options {
     double rate;      /* of learning */
     double dropout;   /* 0 = the network's own; below 0 = none */
     double smoothing; /* of labels; below 0 = none */
+    double unknown;   /* share of input numbers that are taken for unknown ones while learning
+                         (of a ranker: deviation of the step that moves a problem);
+                         0 = 0.02 (0.1), below 0 = none */
     unsigned hidden, embed, layers;
     int cell;            /* recurrent networks: 0 LSTM, 1 GRU */
     int score;           /* attention: 0 dot, 1 additive */

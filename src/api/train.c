@@ -90,6 +90,8 @@ static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
         return kp_err(err, KOPT_EUSAGE, "dropout is a share below 1");
     if (!(o->smoothing < 1))
         return kp_err(err, KOPT_EUSAGE, "smoothing is a share below 1");
+    if (!(o->unknown < 1))
+        return kp_err(err, KOPT_EUSAGE, "unknown is a share below 1");
     if (!(o->extra_weight >= 0 && o->extra_weight <= 1))
         return kp_err(err, KOPT_EUSAGE, "extra_weight is above 0 and at most 1");
     if (!isfinite(o->near_best))
@@ -154,6 +156,8 @@ static void set_sizes(const kopt_train_options *o, struct kp_fit_options *f)
     p->adam.rate = o->rate > 0 ? (float)o->rate : p->adam.rate;
     if (o->smoothing != 0)
         p->smoothing = o->smoothing > 0 ? (float)o->smoothing : 0;
+    if (o->unknown != 0)
+        p->unknown = o->unknown > 0 ? (float)o->unknown : 0;
 }
 
 static void set_fit(struct training *t, const struct kp_net_ops *ops)
