@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum { ROOTS, NODES, LEAVES, TENSORS, NODE_FLOATS = 3, NUMBERS = 5, INPUTS_MAX = 1 << 20 };
-static const float doubt = 1e-3F; /* the share that all values have alike */
 
 struct kp_forest *kp_forest_new(void)
 {
@@ -230,7 +229,7 @@ void kp_forest_log(const struct kp_forest *f, size_t p, size_t n_features,
         x[n_features + q] = (float)prefix[q];
     kp_grove_ask(g, x, out);
     for (size_t v = 0; v < V; v++)
-        out[v] = logf((1 - doubt) * out[v] + doubt / (float)V);
+        out[v] = logf((1 - KP_FOREST_DOUBT) * out[v] + KP_FOREST_DOUBT / (float)V);
 }
 
 void kp_forest_pool(const struct kp_forest *f, size_t n, const float *trees, double *logs)

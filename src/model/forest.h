@@ -22,6 +22,8 @@
 
 enum { KP_FOREST_TREES_MAX = 1024, KP_FOREST_NODES_MAX = 1 << 24 /* floats count so far */ };
 
+#define KP_FOREST_DOUBT 1e-3F /* the share of a grove's answer that all values have alike */
+
 /* Nodes stand in preorder: a split's left child is the next node. Rows of `nodes`: the input
  * that is asked about, the largest number that goes left, the right child; or -1, the answer of
  * a grove with one output, the row of `leaves` of one with more. */

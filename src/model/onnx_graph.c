@@ -9,10 +9,26 @@
 
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_FIXED32 = 5, VARINT_MAX = 10 };
 enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5 };
-enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTRIBUTE = 5 };
+enum {
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_OP = 4,
+    NODE_ATTRIBUTE = 5,
+    NODE_DOMAIN = 7
+};
 enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
-enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_INTS = 8, ATTR_TYPE = 20 };
-enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_INTS = 7 };
+enum {
+    ATTR_NAME = 1,
+    ATTR_F = 2,
+    ATTR_I = 3,
+    ATTR_S = 4,
+    ATTR_FLOATS = 7,
+    ATTR_INTS = 8,
+    ATTR_STRINGS = 9,
+    ATTR_TYPE = 20
+};
+enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3 };
 
 /* --- messages -------------------------------------------------------------------------------
  */
@@ -73,6 +89,13 @@ void kp_onnx_text(struct kp_buf *b, unsigned field, const char *s)
     kp_buf_adds(b, s);
 }
 
+void kp_onnx_str(struct kp_buf *b, unsigned field, struct kp_str s)
+{
+    tag(b, field, WIRE_BYTES);
+    add_varint(b, s.len);
+    kp_buf_add(b, s.ptr, s.len);
+}
+
 static void little(unsigned char *out, uint64_t v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -115,7 +138,10 @@ struct onnx_pieces kp_onnx_weight_begin(struct onnx_graph *g, const char *name,
                                         const struct onnx_dims *dims)
 {
     struct onnx_value v;
-    (void)snprintf(v.name, sizeof(v.name), "net%zu.%s", g->net, name);
+    if (g->net == ONNX_NO_NET)
+        (void)snprintf(v.name, sizeof(v.name), "%s", name);
+    else
+        (void)snprintf(v.name, sizeof(v.name), "net%zu.%s", g->net, name);
     return tensor_begin(g, &v, dims, ONNX_FLOAT);
 }
 
@@ -183,6 +209,19 @@ struct onnx_value kp_onnx_scalar(struct onnx_graph *g, float v)
     return kp_onnx_weight_end(g, &p);
 }
 
+struct onnx_value kp_onnx_scalar64(struct onnx_graph *g, double v)
+{
+    const struct onnx_dims dims = {.n = 0};
+    const struct onnx_value name = new_name(g, "const");
+    struct onnx_pieces p = tensor_begin(g, &name, &dims, ONNX_DOUBLE);
+    uint64_t word;
+    unsigned char bytes[sizeof(word)];
+    memcpy(&word, &v, sizeof(word));
+    little(bytes, word, sizeof(word));
+    kp_buf_add(g->out, bytes, sizeof(bytes));
+    return kp_onnx_weight_end(g, &p);
+}
+
 /* --- nodes ----------------------------------------------------------------------------------
  */
 
@@ -196,7 +235,7 @@ static void add_attribute(struct kp_buf *b, const struct onnx_attribute *a)
     } else if (a->ints) {
         for (size_t i = 0; i < a->n_ints; i++)
             kp_onnx_int(b, ATTR_INTS, a->ints[i]);
-        kp_onnx_int(b, ATTR_TYPE, TYPE_INTS);
+        kp_onnx_int(b, ATTR_TYPE, ONNX_INTS);
     } else if (a->is_int) {
         kp_onnx_int(b, ATTR_I, a->i);
         kp_onnx_int(b, ATTR_TYPE, TYPE_INT);
@@ -208,8 +247,8 @@ static void add_attribute(struct kp_buf *b, const struct onnx_attribute *a)
     kp_onnx_end(b, at);
 }
 
-void kp_onnx_add(struct onnx_graph *g, const struct onnx_node *node, struct onnx_value *out,
-                 size_t n_out)
+size_t kp_onnx_add_begin(struct onnx_graph *g, const struct onnx_node *node,
+                         struct onnx_value *out, size_t n_out)
 {
     struct kp_buf *b = g->out;
     size_t at = kp_onnx_begin(b, GRAPH_NODE);
@@ -222,10 +261,47 @@ void kp_onnx_add(struct onnx_graph *g, const struct onnx_node *node, struct onnx
     }
     kp_onnx_text(b, NODE_NAME, names[0].name); /* runtimes name what they fuse by it */
     kp_onnx_text(b, NODE_OP, node->op);
+    if (node->domain)
+        kp_onnx_text(b, NODE_DOMAIN, node->domain);
     for (size_t i = 0; i < ONNX_ATTRIBUTES_MAX && node->attribute[i].name; i++)
         add_attribute(b, &node->attribute[i]);
-    kp_onnx_end(b, at);
     memcpy(out, names, n_out * sizeof(*out)); /* an input may stand there */
+    return at;
+}
+
+void kp_onnx_add(struct onnx_graph *g, const struct onnx_node *node, struct onnx_value *out,
+                 size_t n_out)
+{
+    kp_onnx_end(g->out, kp_onnx_add_begin(g, node, out, n_out));
+}
+
+size_t kp_onnx_list_begin(struct onnx_graph *g, const char *name)
+{
+    size_t list = kp_onnx_begin(g->out, NODE_ATTRIBUTE);
+    kp_onnx_text(g->out, ATTR_NAME, name);
+    return list;
+}
+
+void kp_onnx_list_int(struct onnx_graph *g, int64_t v)
+{
+    kp_onnx_int(g->out, ATTR_INTS, v);
+}
+
+void kp_onnx_list_float(struct onnx_graph *g, float v)
+{
+    tag(g->out, ATTR_FLOATS, WIRE_FIXED32);
+    add_float(g->out, v);
+}
+
+void kp_onnx_list_text(struct onnx_graph *g, const char *s)
+{
+    kp_onnx_text(g->out, ATTR_STRINGS, s);
+}
+
+void kp_onnx_list_end(struct onnx_graph *g, size_t list, int type)
+{
+    kp_onnx_int(g->out, ATTR_TYPE, type);
+    kp_onnx_end(g->out, list);
 }
 
 struct onnx_value kp_onnx_1(struct onnx_graph *g, const char *op, const struct onnx_value *a)
@@ -252,6 +328,25 @@ struct onnx_value kp_onnx_1i(struct onnx_graph *g, const char *op, const struct 
                                    .in = {a},
                                    .n_in = 1,
                                    .attribute = {{.name = attribute, .is_int = true, .i = v}}};
+    struct onnx_value out;
+    kp_onnx_add(g, &node, &out, 1);
+    return out;
+}
+
+struct onnx_value kp_onnx_cast(struct onnx_graph *g, const struct onnx_value *a, int type)
+{
+    return kp_onnx_1i(g, "Cast", a, "to", type);
+}
+
+struct onnx_value kp_onnx_sum(struct onnx_graph *g, const struct onnx_value *a, int64_t axis,
+                              bool keep)
+{
+    const struct onnx_value axes = kp_onnx_ints(g, &axis, 1);
+    const struct onnx_node node = {
+        .op = "ReduceSum",
+        .in = {a, &axes},
+        .n_in = 2,
+        .attribute = {{.name = "keepdims", .is_int = true, .i = keep}}};
     struct onnx_value out;
     kp_onnx_add(g, &node, &out, 1);
     return out;

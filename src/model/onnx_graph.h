@@ -5,9 +5,13 @@
 #ifndef KP_MODEL_ONNX_GRAPH_H
 #define KP_MODEL_ONNX_GRAPH_H
 
+#include "model/forest.h"
+#include "model/model.h"
 #include "model/net.h"
+#include "model/ranking.h"
 
-enum { ONNX_FLOAT = 1, ONNX_INT64 = 7 }; /* TensorProto.DataType */
+enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_DOUBLE = 11 }; /* TensorProto.DataType */
+enum { ONNX_FLOATS = 6, ONNX_INTS = 7, ONNX_STRINGS = 8 }; /* AttributeProto.AttributeType */
 enum { ONNX_NAME = 128, ONNX_DIMS_MAX = 4, ONNX_INPUTS_MAX = 8, ONNX_OUTPUTS_MAX = 3 };
 
 struct onnx_value {
@@ -17,8 +21,10 @@ struct onnx_value {
 struct onnx_graph {
     struct kp_buf *out;
     unsigned n_values; /* that were given names */
-    size_t net;        /* which of the model's networks is written: part of weights' names */
+    size_t net; /* which of the model's networks is written: part of weights' names; or .. */
 };
+#define ONNX_TREES_DOMAIN "ai.onnx.ml"
+#define ONNX_NO_NET       SIZE_MAX /* .. none of them: weights have their names alone */
 
 /* --- messages -------------------------------------------------------------------------------
  */
@@ -28,6 +34,7 @@ size_t kp_onnx_begin(struct kp_buf *b, unsigned field);
 void kp_onnx_end(struct kp_buf *b, size_t begin);
 void kp_onnx_int(struct kp_buf *b, unsigned field, int64_t v);
 void kp_onnx_text(struct kp_buf *b, unsigned field, const char *s);
+void kp_onnx_str(struct kp_buf *b, unsigned field, struct kp_str s);
 
 /* --- weights and constants ------------------------------------------------------------------
  */
@@ -57,6 +64,7 @@ struct onnx_value kp_onnx_matrix(struct onnx_graph *g, const char *name, size_t 
                                  size_t cols, const float *p);
 struct onnx_value kp_onnx_ints(struct onnx_graph *g, const int64_t *v, size_t n);
 struct onnx_value kp_onnx_scalar(struct onnx_graph *g, float v);
+struct onnx_value kp_onnx_scalar64(struct onnx_graph *g, double v);
 
 /* --- nodes ----------------------------------------------------------------------------------
  */
@@ -76,6 +84,7 @@ enum { ONNX_ATTRIBUTES_MAX = 3 };
 
 struct onnx_node {
     const char *op;
+    const char *domain;                           /* NULL: ONNX's own */
     const struct onnx_value *in[ONNX_INPUTS_MAX]; /* NULL among them: one that is left out */
     size_t n_in;
     struct onnx_attribute attribute[ONNX_ATTRIBUTES_MAX];
@@ -84,6 +93,15 @@ struct onnx_node {
 /* out[n_out] get new names. */
 void kp_onnx_add(struct onnx_graph *g, const struct onnx_node *node, struct onnx_value *out,
                  size_t n_out);
+/* The same of a node whose lists follow: its message. End it with kp_onnx_end(). */
+size_t kp_onnx_add_begin(struct onnx_graph *g, const struct onnx_node *node,
+                         struct onnx_value *out, size_t n_out);
+/* An attribute of that node: a list, item by item. `type`: ONNX_FLOATS, .. */
+size_t kp_onnx_list_begin(struct onnx_graph *g, const char *name);
+void kp_onnx_list_int(struct onnx_graph *g, int64_t v);
+void kp_onnx_list_float(struct onnx_graph *g, float v);
+void kp_onnx_list_text(struct onnx_graph *g, const char *s);
+void kp_onnx_list_end(struct onnx_graph *g, size_t list, int type);
 /* Nodes of one output. */
 struct onnx_value kp_onnx_1(struct onnx_graph *g, const char *op, const struct onnx_value *a);
 struct onnx_value kp_onnx_2(struct onnx_graph *g, const char *op, const struct onnx_value *a,
@@ -91,6 +109,11 @@ struct onnx_value kp_onnx_2(struct onnx_graph *g, const char *op, const struct o
 /* With one attribute that is an integer. */
 struct onnx_value kp_onnx_1i(struct onnx_graph *g, const char *op, const struct onnx_value *a,
                              const char *attribute, int64_t v);
+/* To another type. */
+struct onnx_value kp_onnx_cast(struct onnx_graph *g, const struct onnx_value *a, int type);
+/* Over dimension `axis`, which stays with one element or goes. */
+struct onnx_value kp_onnx_sum(struct onnx_graph *g, const struct onnx_value *a, int64_t axis,
+                              bool keep);
 /* The same value under a name of the caller's. */
 void kp_onnx_rename(struct onnx_graph *g, const struct onnx_value *a, const char *name);
 struct onnx_value kp_onnx_transpose(struct onnx_graph *g, const struct onnx_value *a,
@@ -129,5 +152,25 @@ void kp_onnx_seq(struct onnx_graph *g, const struct kp_net *net, const struct on
 /* The softmax of target p over rows x [B][H] of heads.w and heads.b, turned to logarithms. */
 struct onnx_value kp_onnx_head(struct onnx_graph *g, const struct kp_net *net, size_t p,
                                const struct onnx_value *x);
+/* [B] from x [B][F] and the configurations' numbers [B]. */
+struct onnx_value kp_onnx_ranker(struct onnx_graph *g, const struct kp_net *net,
+                                 const struct onnx_value *x, const struct onnx_value *numbers);
+/* The same of the correction, of which there are sites. */
+struct onnx_value kp_onnx_correction(struct onnx_graph *g, const struct kp_ranking *r,
+                                     const struct onnx_value *x,
+                                     const struct onnx_value *numbers);
+
+/* What a grove that has trees answers, [B][n_outputs], to x [B][n_inputs]. */
+struct onnx_value kp_onnx_grove(struct onnx_graph *g, const struct kp_grove *grove,
+                                const struct onnx_value *x);
+/* The pool of forest.h: logp [B][V_p] of the networks and what grove p says. */
+struct onnx_value kp_onnx_pool(struct onnx_graph *g, const struct kp_forest *f, size_t p,
+                               const struct onnx_inputs *in, const struct onnx_value *logp);
+/* Runtimes take what no node leads to for one more tree, so each but the first must have one
+ * that does. Errors: KOPT_EINPUT, KOPT_ENOMEM. */
+kopt_status kp_onnx_check_forest(const struct kp_forest *f, kopt_error *err);
+
+/* The entries that say what the numbers mean. Errors: KOPT_EINPUT, KOPT_ERANGE, KOPT_ENOMEM. */
+kopt_status kp_onnx_metadata(const struct kp_model *m, struct kp_buf *out, kopt_error *err);
 
 #endif

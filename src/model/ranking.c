@@ -11,9 +11,7 @@
 #include <string.h>
 
 #define ARENA_MAX  ((size_t)256 << 20)
-#define CLIP       5.0
 #define WORDS_MOST 16
-static const double temperature = 0.1;
 
 struct kp_ranking *kp_ranking_new(void)
 {
@@ -248,7 +246,7 @@ void kp_pair_features(const struct kp_pair_view *v, const uint32_t *config, floa
     for (size_t i = 0; i < v->r->n_pairs; i++) {
         const struct kp_pair *p = &v->r->pairs[i];
         double z = (raw_of(v, p, config, &s) - p->mean) * p->scale;
-        out[i] = isnan(z) ? 0 : (float)fmin(fmax(z, -CLIP), CLIP);
+        out[i] = isnan(z) ? 0 : (float)fmin(fmax(z, -KP_PAIR_CLIP), KP_PAIR_CLIP);
     }
 }
 
@@ -271,14 +269,14 @@ void kp_ranking_correct(const struct kp_ranking *r, const float *z, float *score
             square += d * d;
         }
         double w = exp(-square / (2 * r->length * r->length));
-        if (w > 1e-6)
+        if (w > KP_SITE_LEAST)
             kp_vec_axpy(r->n_configs, (float)w, field + s * r->n_configs, scores);
     }
 }
 
 double kp_ranking_slowdown(double logp_first, double logp)
 {
-    return exp((logp_first - logp) * temperature);
+    return exp((logp_first - logp) * KP_RANK_TEMPERATURE);
 }
 
 /* --- asking ---------------------------------------------------------------------------------
@@ -379,8 +377,8 @@ static double log_of_sum(const struct asking *a, size_t n)
     for (size_t i = 0; i < n; i++)
         least = fmin(least, (double)a->scores[a->numbers[i]]);
     for (size_t i = 0; i < n; i++)
-        sum += exp((least - (double)a->scores[a->numbers[i]]) / temperature);
-    return log(sum) - least / temperature;
+        sum += exp((least - (double)a->scores[a->numbers[i]]) / KP_RANK_TEMPERATURE);
+    return log(sum) - least / KP_RANK_TEMPERATURE;
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): memory that is written by way of its pieces */
@@ -404,7 +402,7 @@ size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q
         a.taken[best] = 1;
         memcpy(configs + i * r->n_targets, r->configs + (size_t)best * r->n_targets,
                r->n_targets * sizeof(*configs));
-        logp[i] = -(double)a.scores[best] / temperature - total;
+        logp[i] = -(double)a.scores[best] / KP_RANK_TEMPERATURE - total;
     }
     return k;
 }

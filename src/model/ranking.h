@@ -19,6 +19,10 @@
 
 enum { KP_RANKED_MAX = 4096, KP_SITES_MAX = 1024, KP_PAIRS_MAX = 4096 };
 
+#define KP_PAIR_CLIP        5.0  /* standardised features go no further */
+#define KP_SITE_LEAST       1e-6 /* sites with a smaller share in a correction have none */
+#define KP_RANK_TEMPERATURE 0.1
+
 enum kp_pair_kind {
     KP_PAIR_PARAM,   /* log2(1 + |v|) of parameter a */
     KP_PAIR_IS,      /* parameter a has its value number b */
@@ -99,6 +103,8 @@ void kp_ranking_coordinates(const struct kp_ranking *r, const float *features, f
 /* The correction of all configurations, added to scores[n_configs]. */
 void kp_ranking_correct(const struct kp_ranking *r, const float *z, float *scores);
 
+/* "param" */
+const char *kp_pair_kind_name(enum kp_pair_kind kind);
 struct kp_json *kp_ranking_to_json(const struct kp_ranking *r);
 /* Nothing in it is trusted. Errors: KOPT_EINPUT, KOPT_ENOMEM. */
 kopt_status kp_ranking_from_json(const struct kp_json *j, const struct kp_model *m,

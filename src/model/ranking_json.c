@@ -11,6 +11,11 @@ static const char *const kinds[KP_PAIR_KINDS] = {"param", "is",     "let",   "gr
                                                  "block", "shared", "ratio", "rest",
                                                  "waves", "tail",   "fill",  "threads"};
 
+const char *kp_pair_kind_name(enum kp_pair_kind kind)
+{
+    return kinds[kind];
+}
+
 /* --- writing --------------------------------------------------------------------------------
  */
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Small models of all kinds as ONNX, each with inputs and the answers of our own networks.
+/* Small models of all kinds as ONNX, each with inputs and the answers of our own code.
  *
- * onnx_cases FOLDER: NAME.onnx and NAME.txt, which check.py reads. */
+ * onnx_cases FOLDER: NAME.onnx and NAME.txt, which check.py reads. Those of models that rank
+ * are in rank_cases.c. */
+#include "onnx_cases.h"
+
 #include "model/onnx.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/attention.h"
 #include "nn/rnn.h"
+#include "unit/model/small_forest.h"
 #include "unit/model/small_model.h"
 
 #include <math.h>
@@ -25,21 +29,28 @@ struct shape_case {
     size_t layers;
     size_t kernel;
     size_t n_targets; /* 0: all there are */
+    double trees;     /* the forest's weight; 0: there is none */
+    bool one_value;   /* the second target has no other, so no trees either */
 };
 
 static const struct shape_case cases[] = {
-    {"factored", "factored", 1, 0, 0, 2, 0, 0},
-    {"factored_mixture", "factored", 3, 0, 0, 1, 0, 0},
-    {"factored_one_target", "factored", 2, 0, 0, 1, 0, 1},
-    {"seq2seq", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 0},
-    {"seq2seq_one_target", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 1},
-    {"seq2seq_gru", "seq2seq", 1, KP_CELL_GRU, 0, 0, 0, 0},
-    {"attention", "attention", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 0, 0},
-    {"attention_additive", "attention", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 0, 0},
-    {"hybrid1", "hybrid1", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 5, 0},
-    {"hybrid1_mixture", "hybrid1", 2, KP_CELL_GRU, KP_SCORE_ADDITIVE, 0, 3, 0},
-    {"hybrid2", "hybrid2", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 3, 0},
-    {"hybrid2_gru", "hybrid2", 1, KP_CELL_GRU, KP_SCORE_DOT, 0, 1, 0},
+    {"factored", "factored", 1, 0, 0, 2, 0, 0, 0, false},
+    {"factored_mixture", "factored", 3, 0, 0, 1, 0, 0, 0, false},
+    {"factored_one_target", "factored", 2, 0, 0, 1, 0, 1, 0, false},
+    {"seq2seq", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 0, 0, false},
+    {"seq2seq_one_target", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 1, 0, false},
+    {"seq2seq_gru", "seq2seq", 1, KP_CELL_GRU, 0, 0, 0, 0, 0, false},
+    {"attention", "attention", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 0, 0, 0, false},
+    {"attention_additive", "attention", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 0, 0, 0, false},
+    {"hybrid1", "hybrid1", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 5, 0, 0, false},
+    {"hybrid1_mixture", "hybrid1", 2, KP_CELL_GRU, KP_SCORE_ADDITIVE, 0, 3, 0, 0, false},
+    {"hybrid2", "hybrid2", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 3, 0, 0, false},
+    {"hybrid2_gru", "hybrid2", 1, KP_CELL_GRU, KP_SCORE_DOT, 0, 1, 0, 0, false},
+    {"factored_trees", "factored", 1, 0, 0, 2, 0, 0, 0.35, false},
+    {"factored_mixture_trees", "factored", 3, 0, 0, 1, 0, 0, 0.5, false},
+    {"factored_one_value_trees", "factored", 2, 0, 0, 1, 0, 0, 0.8, true},
+    {"factored_one_target_trees", "factored", 1, 0, 0, 1, 0, 1, 0.35, false},
+    {"hybrid1_trees", "hybrid1", 2, KP_CELL_LSTM, KP_SCORE_DOT, 0, 3, 0, 0.35, false},
 };
 
 struct inputs {
@@ -48,8 +59,7 @@ struct inputs {
     uint32_t *values; /* [B][P] */
 };
 
-/* Biases and gains, too, are drawn: as first values they would hide what is left out. */
-static void draw(struct kp_net *net, struct kp_rng *rng)
+void draw(struct kp_net *net, struct kp_rng *rng)
 {
     for (size_t t = 0; t < net->params.n_tensors; t++) {
         const struct kp_tensor *tensor = &net->params.tensors[t];
@@ -71,11 +81,15 @@ static struct kp_model *make(const struct shape_case *c, struct kp_rng *rng)
         shape.score = c->score;
         shape.layers = c->layers;
         shape.kernel = c->kernel;
+        if (c->one_value)
+            shape.n_values[1] = m->targets[1].n_values = 1;
         kp_net_free(m->nets[k]);
         m->nets[k] = NULL;
         KP_CHECK(kp_net_new(kp_net_find(c->net), &shape, 1 + k, &m->nets[k], &err) == KOPT_OK);
         draw(m->nets[k], rng);
     }
+    if (c->trees > 0)
+        small_forest(m, c->trees, 17);
     return m;
 }
 
@@ -140,6 +154,40 @@ static double loss_of(const struct kp_net *net, const struct inputs *in)
     return score.loss;
 }
 
+/* The beam's best configuration becomes the values of row b; returns its logarithm. */
+static double best_of(const struct kp_model *m, struct inputs *in, size_t b)
+{
+    const struct kp_net_shape *s = &m->nets[0]->shape;
+    const struct kp_beam_input ask = {.nets = (const struct kp_net *const *)m->nets,
+                                      .n_nets = m->n_nets,
+                                      .forest = m->forest,
+                                      .tokens = in->tokens + b * s->n_tokens,
+                                      .features = in->features + b * s->n_features,
+                                      .width = 8,
+                                      .k = 1};
+    size_t bytes = (kp_beam_work(&ask) + 63) / 64 * 64;
+    void *work = aligned_alloc(64, bytes);
+    double logp;
+    KP_CHECK(work && kp_beam_search(&ask, work, in->values + b * s->n_targets, &logp) == 1);
+    free(work);
+    return logp;
+}
+
+/* The forest's part in logp of row b. */
+static void hear_forest(const struct kp_model *m, const struct inputs *in, size_t b,
+                        double (*logp)[MOST_VALUES])
+{
+    const struct kp_net_shape *s = &m->nets[0]->shape;
+    float x[KP_FIELDS_MAX * 16];
+    float trees[MOST_VALUES];
+    KP_CHECK(kp_forest_inputs(m->forest) <= sizeof(x) / sizeof(*x));
+    memcpy(x, in->features + b * s->n_features, s->n_features * sizeof(*x));
+    for (size_t p = 0; p < s->n_targets; p++) {
+        kp_forest_log(m->forest, p, s->n_features, in->values + b * s->n_targets, x, trees);
+        kp_forest_pool(m->forest, s->n_values[p], trees, logp[p]);
+    }
+}
+
 /* logp of row b under the mixture: p(h, v) / p(h). */
 static void mixture(const struct kp_model *m, const struct inputs *in, size_t b,
                     double (*out)[MOST_VALUES], double *losses)
@@ -181,7 +229,7 @@ static void write_inputs(FILE *f, const struct kp_net_shape *s, const struct inp
         (void)fprintf(f, "%u%c", in->values[i], (i + 1) % s->n_targets ? ' ' : '\n');
 }
 
-static bool write_case(const struct kp_model *m, const struct inputs *in, const char *path)
+static bool write_case(const struct kp_model *m, struct inputs *in, const char *path)
 {
     static double logp[B][KP_TARGETS_MAX][MOST_VALUES];
     double losses[KP_BEAM_NETS_MAX] = {0};
@@ -189,8 +237,19 @@ static bool write_case(const struct kp_model *m, const struct inputs *in, const 
     FILE *f = fopen(path, "w");
     if (!f)
         return false;
-    for (size_t b = 0; b < B; b++)
+    /* The other half of the rows has values that were drawn. */
+    double best[B] = {0};
+    for (size_t b = 0; b < B / 2; b++)
+        best[b] = best_of(m, in, b);
+    for (size_t b = 0; b < B; b++) {
         mixture(m, in, b, logp[b], losses);
+        if (m->forest)
+            hear_forest(m, in, b, logp[b]);
+        for (size_t p = 0; p < s->n_targets; p++)
+            best[b] -= logp[b][p][in->values[b * s->n_targets + p]];
+    }
+    for (size_t b = 0; b < B / 2; b++) /* what is here is what the beam has, but for rounding */
+        KP_CHECK(fabs(best[b]) < 1e-5);
     for (size_t k = 0; k < m->n_nets; k++)
         KP_CHECK(fabs(losses[k] - loss_of(m->nets[k], in)) < 1e-4); /* of 20 logarithms */
     write_inputs(f, s, in);
@@ -232,5 +291,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         if (!run_case(&cases[i], argv[1]))
             return 1;
-    return 0;
+    return rank_cases(argv[1]) ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 
 #include "model/onnx.h"
 #include "os/file.h"
+#include "unit/model/small_forest.h"
 #include "unit/model/small_model.h"
 
 #include <math.h>
@@ -84,8 +85,11 @@ struct read {
     struct names outputs; /* of the graph */
     size_t n_nodes;
     size_t n_weights; /* floats in tensors with names of the net's */
+    size_t n_trees;   /* nodes that are groves */
+    uint64_t trees_opset;
     struct names metadata;
     struct kp_str targets;
+    struct kp_str ranking;
 };
 
 static void read_tensor(struct kp_str in, struct read *r)
@@ -101,7 +105,7 @@ static void read_tensor(struct kp_str in, struct read *r)
         name = f.number == 8 ? f.bytes : name;
         raw = f.number == 9 ? f.bytes : raw;
     }
-    assert_true(type == 1 || type == 7);
+    assert_true(type == 1 || type == 7 || type == 11);
     assert_int_equal(raw.len, n * (type == 1 ? 4 : 8));
     if (kp_str_starts(name, "net"))
         r->n_weights += n;
@@ -119,6 +123,8 @@ static void read_node(struct kp_str in, struct read *r)
             learn(&r->values, f.bytes);
         if (f.number == 3)
             learn(&r->nodes, f.bytes);
+        if (f.number == 4)
+            r->n_trees += kp_str_is(f.bytes, "TreeEnsembleRegressor");
     }
 }
 
@@ -158,6 +164,24 @@ static void read_entry(struct kp_str in, struct read *r)
     while (next(&in, &f))
         if (f.number == 2 && kp_str_is(key, "kopt.targets"))
             r->targets = f.bytes;
+        else if (f.number == 2 && kp_str_is(key, "kopt.ranking"))
+            r->ranking = f.bytes;
+}
+
+static void read_opset(struct kp_str in, struct read *r, uint64_t *opset)
+{
+    struct field f;
+    bool trees = false;
+    uint64_t version = 0;
+    while (next(&in, &f)) {
+        if (f.number == 1) {
+            assert_true(kp_str_is(f.bytes, "ai.onnx.ml"));
+            trees = true;
+        } else {
+            version = f.value;
+        }
+    }
+    *(trees ? &r->trees_opset : opset) = version;
 }
 
 static void read_model(struct kp_str in, struct read *r)
@@ -173,13 +197,12 @@ static void read_model(struct kp_str in, struct read *r)
             read_graph(f.bytes, r);
         if (f.number == 14)
             read_entry(f.bytes, r);
-        struct field part;
         if (f.number == 8)
-            while (next(&f.bytes, &part))
-                opset = part.number == 2 ? part.value : opset;
+            read_opset(f.bytes, r, &opset);
     }
     assert_int_equal(version, 8);
     assert_int_equal(opset, 17);
+    assert_int_equal(r->trees_opset, r->n_trees ? 3 : 0);
 }
 
 /* --- what is right --------------------------------------------------------------------------
@@ -222,6 +245,93 @@ static void graphs_hang_together(void **state)
             kp_buf_deinit(&b);
             kp_model_free(m);
         }
+}
+
+static void a_forest_and_a_ranking_are_in_the_graph(void **state)
+{
+    static struct read r;
+    static const char *const nets[] = {"factored", "attention", "ranker"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(nets) / sizeof(*nets); i++) {
+        const struct small_plan plan = {.net = nets[i],
+                                        .rules = small_rules,
+                                        .rules_path = "s.kopt",
+                                        .n_nets = 2,
+                                        .seed = 5};
+        struct kp_model *m = small_model(&plan);
+        small_forest(m, 0.4, 6);
+        struct kp_buf b = exported(m);
+        read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
+        assert_int_equal(r.n_trees, m->ranking ? 1 : m->n_targets);
+        assert_int_equal(r.outputs.n, m->ranking ? 1 : m->n_targets);
+        if (m->ranking)
+            assert_true(kp_str_is(r.outputs.name[0], "score"));
+        assert_true(knows(&r.values, KP_STR("sites.field")) == (m->ranking != NULL));
+        assert_true(knows(&r.metadata, KP_STR("kopt.rules")));
+        assert_true(knows(&r.metadata, KP_STR("kopt.ranking")) == (m->ranking != NULL));
+        kp_buf_deinit(&b);
+        kp_model_free(m);
+    }
+}
+
+/* A forest in which no tree was grown, as such files may be. */
+static void groves_without_trees(void **state)
+{
+    static struct read r;
+    static const char *const nets[] = {"factored", "ranker"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(nets) / sizeof(*nets); i++) {
+        const struct small_plan plan = {.net = nets[i], .n_nets = 1, .seed = 5};
+        struct kp_model *m = small_model(&plan);
+        small_forest(m, 0.4, 6);
+        for (size_t g = 0; g < m->forest->n_groves; g++)
+            m->forest->groves[g].n_trees = 0;
+        struct kp_buf b = exported(m);
+        read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
+        assert_int_equal(r.n_trees, 0);
+        kp_buf_deinit(&b);
+        kp_model_free(m);
+    }
+}
+
+/* That x can be computed from it is tests/onnx/check.py's to say. */
+static void metadata_of_a_ranking(void **state)
+{
+    static struct read r;
+    const struct small_plan plan = {
+        .net = "ranker", .rules = small_rules, .rules_path = "s.kopt", .n_nets = 1, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_buf b = exported(m);
+    struct kp_json *j;
+    struct kp_str text;
+    int64_t number;
+    size_t n_lets = 0;
+    kopt_error err;
+    (void)state;
+    read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
+    assert_int_equal(kp_json_parse(r.ranking, NULL, &j, &err), KOPT_OK);
+    const struct kp_json *columns = kp_json_get(j, "columns");
+    assert_int_equal(kp_json_size(columns), m->nets[0]->shape.n_features);
+    for (size_t i = 0; i < kp_json_size(columns); i++) {
+        const struct kp_json *c = kp_json_at(columns, i);
+        assert_true(kp_json_as_str(kp_json_get(c, "kind"), &text));
+        assert_true(kp_str_is(text, "coordinate") == (i < m->ranking->n_coordinates));
+        if (!kp_str_is(text, "let"))
+            continue;
+        assert_true(kp_json_as_str(kp_json_get(c, "let"), &text));
+        assert_true(kp_str_is(text, m->rules->lets[n_lets++].name));
+    }
+    assert_int_equal(n_lets, m->rules->n_lets);
+    const struct kp_json *configs = kp_json_get(j, "configs");
+    assert_int_equal(kp_json_size(configs), m->ranking->n_configs);
+    for (size_t i = 0; i < m->ranking->n_configs * m->n_targets; i++) {
+        const struct kp_json *row = kp_json_at(configs, i / m->n_targets);
+        assert_true(kp_json_as_i64(kp_json_at(row, i % m->n_targets), &number));
+        assert_int_equal(number, m->ranking->configs[i]);
+    }
+    kp_json_free(j);
+    kp_buf_deinit(&b);
+    kp_model_free(m);
 }
 
 static void metadata_say_what_the_numbers_mean(void **state)
@@ -315,53 +425,145 @@ static void what_cannot_be_exported_is_refused(void **state)
     kp_model_free(m);
 }
 
+/* A translator of a ranker's kind, and the other way round. */
+static void networks_of_the_other_kind_are_refused(void **state)
+{
+    const struct small_plan plans[] = {{.net = "ranker", .n_nets = 1, .seed = 5},
+                                       {.net = "factored", .n_nets = 1, .seed = 5}};
+    struct kp_model *ranker = small_model(&plans[0]);
+    struct kp_model *other = small_model(&plans[1]);
+    struct kp_buf b = KP_BUF_INIT(1 << 22);
+    struct kp_ranking *r = ranker->ranking;
+    kopt_error err = {0};
+    (void)state;
+    ranker->ranking = NULL;
+    assert_int_equal(kp_onnx_export(ranker, &b, &err), KOPT_EINPUT);
+    other->ranking = r;
+    assert_int_equal(kp_onnx_export(other, &b, &err), KOPT_EINPUT);
+    ranker->ranking = r;
+    other->ranking = NULL;
+    assert_int_equal(b.len, 0);
+    kp_buf_deinit(&b);
+    kp_model_free(ranker);
+    kp_model_free(other);
+}
+
+/* The first number of a tensor that is not of the networks. */
+static void refused_with(struct kp_model *m, float *number, float bad, const char *why)
+{
+    struct kp_buf b = KP_BUF_INIT(1 << 22);
+    kopt_error err = {0};
+    float before = *number;
+    *number = bad;
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_EINPUT);
+    assert_non_null(strstr(err.message, why));
+    assert_int_equal(b.len, 0);
+    *number = before;
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_OK);
+    kp_buf_deinit(&b);
+}
+
+static void trees_and_corrections_that_are_none(void **state)
+{
+    const struct small_plan plan = {.net = "ranker", .n_nets = 1, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    (void)state;
+    small_forest(m, 0.4, 6);
+    const struct kp_grove *w = &m->forest->groves[0];
+    size_t split = (size_t)w->roots[1];
+    while (w->nodes[3 * split] < 0 || w->nodes[3 * split + 3] < 0)
+        split++; /* its left child is a split, too */
+    float *nodes = m->forest->values + m->forest->params.tensors[1].offset;
+    assert_ptr_equal(nodes, w->nodes);
+    refused_with(m, &m->ranking->values[0], INFINITY, "not finite");
+    refused_with(m, nodes + 1, NAN, "not finite");
+    refused_with(m, nodes + 3 * split + 2, (float)w->n_nodes, "lead nowhere");
+    /* Each tree ends, but one node has two parents and another none. */
+    refused_with(m, nodes + 3 * split + 2, (float)split + 2, "not those of trees");
+    kp_model_free(m);
+}
+
+static void rules_that_are_no_text(void **state)
+{
+    const struct small_plan plan = {.net = "factored",
+                                    .rules = small_rules,
+                                    .rules_path = "s.kopt",
+                                    .n_nets = 1,
+                                    .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_buf b = KP_BUF_INIT(1 << 22);
+    struct kp_str before = m->rules_text;
+    kopt_error err = {0};
+    (void)state;
+    m->rules_text = KP_STR("# \xff\n");
+    assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_EINPUT);
+    assert_non_null(strstr(err.message, "UTF-8"));
+    m->rules_text = before;
+    kp_buf_deinit(&b);
+    kp_model_free(m);
+}
+
 /* Wherever the room ends. */
 static void a_file_that_is_too_large_is_refused(void **state)
 {
-    const struct small_plan plan = {.net = "factored", .n_nets = 1, .seed = 5};
-    struct kp_model *m = small_model(&plan);
-    struct kp_buf whole = exported(m);
+    const struct small_plan plans[] = {{.net = "factored", .n_nets = 1, .seed = 5},
+                                       {.net = "ranker", .n_nets = 1, .seed = 5}};
     (void)state;
-    for (size_t max = 1; max < whole.len; max += 97) {
-        struct kp_buf b = KP_BUF_INIT(max);
-        kopt_error err = {0};
-        assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_ERANGE);
-        assert_true(err.message[0] != 0);
-        kp_buf_deinit(&b);
+    for (size_t i = 0; i < 2; i++) {
+        struct kp_model *m = small_model(&plans[i]);
+        small_forest(m, 0.4, 6);
+        struct kp_buf whole = exported(m);
+        for (size_t max = 1; max < whole.len; max += 97) {
+            struct kp_buf b = KP_BUF_INIT(max);
+            kopt_error err = {0};
+            assert_int_equal(kp_onnx_export(m, &b, &err), KOPT_ERANGE);
+            assert_true(err.message[0] != 0);
+            kp_buf_deinit(&b);
+        }
+        kp_buf_deinit(&whole);
+        kp_model_free(m);
     }
-    kp_buf_deinit(&whole);
-    kp_model_free(m);
 }
 
 static void every_failing_allocation_is_clean(void **state)
 {
-    const struct small_plan plan = {.net = "hybrid1", .n_nets = 2, .seed = 5};
-    struct kp_model *m = small_model(&plan);
-    kopt_status st = KOPT_ENOMEM;
-    long n = 0;
+    const struct small_plan plans[] = {{.net = "hybrid1", .n_nets = 2, .seed = 5},
+                                       {.net = "ranker", .n_nets = 2, .seed = 5}};
     (void)state;
-    while (st != KOPT_OK) {
-        kopt_error err = {0};
-        kp_alloc_fail_at(++n);
-        st = kp_onnx_save(m, "faults.onnx", &err);
-        kp_alloc_fail_at(0);
-        assert_true(st == KOPT_OK || (st == KOPT_ENOMEM && err.message[0]));
-        assert_true(n < 200);
-        if (st != KOPT_OK)
-            assert_false(kp_file_exists("faults.onnx"));
+    for (size_t i = 0; i < 2; i++) {
+        struct kp_model *m = small_model(&plans[i]);
+        kopt_status st = KOPT_ENOMEM;
+        long n = 0;
+        small_forest(m, 0.4, 6);
+        while (st != KOPT_OK) {
+            kopt_error err = {0};
+            kp_alloc_fail_at(++n);
+            st = kp_onnx_save(m, "faults.onnx", &err);
+            kp_alloc_fail_at(0);
+            assert_true(st == KOPT_OK || (st == KOPT_ENOMEM && err.message[0]));
+            assert_true(n < 300);
+            if (st != KOPT_OK)
+                assert_false(kp_file_exists("faults.onnx"));
+        }
+        assert_true(n > 5);
+        (void)remove("faults.onnx");
+        kp_model_free(m);
     }
-    assert_true(n > 5);
-    (void)remove("faults.onnx");
-    kp_model_free(m);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_hang_together),
+        cmocka_unit_test(a_forest_and_a_ranking_are_in_the_graph),
+        cmocka_unit_test(groves_without_trees),
         cmocka_unit_test(metadata_say_what_the_numbers_mean),
+        cmocka_unit_test(metadata_of_a_ranking),
         cmocka_unit_test(a_file_has_the_same_bytes),
         cmocka_unit_test(what_cannot_be_exported_is_refused),
+        cmocka_unit_test(networks_of_the_other_kind_are_refused),
+        cmocka_unit_test(trees_and_corrections_that_are_none),
+        cmocka_unit_test(rules_that_are_no_text),
         cmocka_unit_test(a_file_that_is_too_large_is_refused),
         cmocka_unit_test(every_failing_allocation_is_clean),
     };
