@@ -156,6 +156,15 @@ static bool node_makes_sense(const struct kp_grove *w, size_t i, size_t end)
     return is_index(n[0], 0, w->n_inputs) && i + 1 < end && is_index(n[2], i + 2, end);
 }
 
+/* Of numbers below 0 there would be no logarithm. */
+static bool are_probabilities(const struct kp_grove *w)
+{
+    bool good = true;
+    for (size_t i = 0; w->n_outputs > 1 && i < w->n_leaves * w->n_outputs; i++)
+        good &= w->leaves[i] >= 0 && w->leaves[i] <= 1;
+    return good;
+}
+
 kopt_status kp_forest_check(const struct kp_forest *f, kopt_error *err)
 {
     for (size_t g = 0; g < f->n_groves; g++) {
@@ -174,6 +183,8 @@ kopt_status kp_forest_check(const struct kp_forest *f, kopt_error *err)
         }
         if (!good)
             return kp_err(err, KOPT_EINPUT, "the trees of grove %zu lead nowhere", g);
+        if (w->n_trees && !are_probabilities(w))
+            return kp_err(err, KOPT_EINPUT, "the trees of grove %zu give no probabilities", g);
     }
     return KOPT_OK;
 }

@@ -61,7 +61,8 @@ struct kp_json *kp_forest_to_json(const struct kp_forest *f);
 /* Tensors are declared, not yet there. Errors: KOPT_EINPUT, KOPT_ENOMEM. */
 kopt_status kp_forest_from_json(const struct kp_json *j, struct kp_forest **out,
                                 kopt_error *err);
-/* Do all trees end, and in what is there? Numbers are finite. Errors: KOPT_EINPUT. */
+/* Do all trees end, and in what is there? Are leaves' rows probabilities? Numbers are finite.
+ * Errors: KOPT_EINPUT. */
 kopt_status kp_forest_check(const struct kp_forest *f, kopt_error *err);
 
 /* out[n_outputs] of x[n_inputs]; out is set, not added to. A grove without trees: all 1. */

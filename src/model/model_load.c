@@ -239,7 +239,9 @@ static kopt_status read_ranking(struct loading *l)
     return kp_err(l->err, KOPT_EINPUT, "the networks' inputs are not what 'ranking' gives");
 }
 
-/* The groves of a model that translates are the targets'; a model that ranks has one. */
+/* The groves of a model that translates are the targets', of which one with a single value asks
+ * nothing; a model that ranks has one. Inputs count where there are no trees, too: they are how
+ * much room the others' get. */
 static bool forest_fits(const struct loading *l)
 {
     const struct kp_model *m = l->m;
@@ -249,7 +251,7 @@ static bool forest_fits(const struct loading *l)
         const struct kp_grove *w = &f->groves[g];
         size_t inputs = l->shape.n_features + (m->ranking ? 0 : g);
         fits = w->n_outputs == (m->ranking ? 1 : l->shape.n_values[g]) &&
-               (w->n_trees == 0 || w->n_inputs == inputs);
+               w->n_inputs == inputs && (w->n_trees == 0 || m->ranking || w->n_outputs > 1);
     }
     return fits;
 }
