@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Stopped by a signal and gone on, a training gives the same model as in one go.
-tiles_csv 200 >data.csv
+tiles_csv 40 >data.csv
 train=(kopt train data.csv --rules "$DATA/tiles.kopt" --model factored --nets 2 --hidden 16 --embed 4 --epochs 400
     --patience 400 --repeat 1 --batch 16 --json)
 "${train[@]}" -o whole.model -q >whole || exit

@@ -290,9 +290,10 @@ static void a_race_gives_times_of_every_round(void **state)
         assert_int_equal(r->outcome, KOPT_OUT_OK);
         assert_true(r->race && r->max_error == 0 && r->compile_ns > 0);
         assert_true(isnan(r->median_ns) && isnan(r->device_ns) && r->registers == 32);
-        /* The fake device takes 100 W; its counter is a sum of some ten thousand times. */
+        /* The fake device takes 100 W; its counter is a sum of some ten thousand times. Where
+         * launching takes longer than the kernel on it, it stands still in between. */
         assert_true(fabs(r->energy_j / (100 * times[i] * 1e-9) - 1) < 1e-6);
-        assert_true(fabs(r->power_w - 100) < 1e-4);
+        assert_true(r->power_w > 0 && r->power_w < 100 + 1e-4);
     }
     kp_lab_close(lab);
 }
