@@ -3,9 +3,10 @@
 
 #include "base/alloc.h"
 #include "fake_net.h"
+#include "forests.h"
 #include "unit/search/spaces.h"
 
-enum { MOST_NETS = 3, MOST_TARGETS = 6, MOST_CONFIGS = 4096, MOST_VALUES = 48 };
+enum { MOST_NETS = 3, MOST_TARGETS = 6, MOST_CONFIGS = 4096, MOST_VALUES = 48, FEATURES = 2 };
 
 /* Networks, what they predict, and what is allowed. */
 struct scene {
@@ -16,6 +17,8 @@ struct scene {
     uint32_t map[MOST_TARGETS];
     uint32_t value[MOST_TARGETS][MOST_VALUES];
     const uint32_t *values[MOST_TARGETS];
+    float features[FEATURES];
+    struct kp_forest *forest; /* NULL: none */
     struct kp_beam_input in;
 };
 
@@ -31,6 +34,30 @@ static void set_nets(struct scene *s, size_t n_nets, uint64_t seed, enum fake_mo
     }
     s->in.nets = s->list;
     s->in.n_nets = n_nets;
+}
+
+/* After the networks. What it owns is freed by free_forest(). */
+static void set_forest(struct scene *s, uint64_t seed, double weight)
+{
+    const struct forest_plan plan = {.n_groves = s->nets[0].shape.n_targets,
+                                     .n_features = FEATURES,
+                                     .n_values = s->nets[0].shape.n_values,
+                                     .trees = 3,
+                                     .weight = weight,
+                                     .seed = seed};
+    for (size_t k = 0; k < s->n_nets; k++)
+        s->nets[k].shape.n_features = FEATURES;
+    s->features[0] = 0.3F;
+    s->features[1] = -0.4F + (float)seed;
+    s->forest = forest_drawn(&plan);
+    s->in.features = s->features;
+    s->in.forest = s->forest;
+}
+
+static void free_forest(struct scene *s)
+{
+    kp_forest_free(s->forest);
+    s->in.forest = s->forest = NULL;
 }
 
 /* Targets are the space's parameters in the order of `map` (NULL: as declared), with their
@@ -101,7 +128,8 @@ struct truth {
     } items[MOST_CONFIGS];
 };
 
-static double score_of(const struct scene *s, const uint32_t *config, size_t length)
+/* By the networks. */
+static double nets_score(const struct scene *s, const uint32_t *config, size_t length)
 {
     double logs[MOST_NETS];
     double top = -(double)INFINITY;
@@ -117,6 +145,41 @@ static double score_of(const struct scene *s, const uint32_t *config, size_t len
     for (size_t k = 0; k < s->n_nets; k++)
         sum += exp(logs[k] - top);
     return top + log(sum / (double)s->n_nets);
+}
+
+/* Value config[p] after those before, by the networks and the forest. */
+static double pooled(const struct scene *s, const uint32_t *config, size_t p)
+{
+    uint32_t other[MOST_TARGETS];
+    float x[FEATURES + MOST_TARGETS];
+    float trees[MOST_VALUES];
+    double w = s->forest->weight;
+    double own = 0;
+    double sum = 0;
+    double before = nets_score(s, config, p);
+    if (before == -(double)INFINITY)
+        return before;
+    memcpy(other, config, p * sizeof(*other));
+    memcpy(x, s->features, sizeof(s->features));
+    kp_forest_log(s->forest, p, FEATURES, config, x, trees);
+    for (uint32_t v = 0; v < s->nets[0].shape.n_values[p]; v++) {
+        other[p] = v;
+        double nets = exp(nets_score(s, other, p + 1) - before);
+        double joint = pow(nets, 1 - w) * exp(w * (double)trees[v]);
+        own = v == config[p] ? joint : own;
+        sum += joint;
+    }
+    return sum > 0 ? log(own / sum) : -(double)INFINITY;
+}
+
+static double score_of(const struct scene *s, const uint32_t *config, size_t length)
+{
+    double sum = 0;
+    if (!s->forest)
+        return nets_score(s, config, length);
+    for (size_t p = 0; p < length; p++)
+        sum += pooled(s, config, p);
+    return sum;
 }
 
 /* Does some valid configuration have these values of the first `length` targets? */
@@ -190,7 +253,7 @@ static void check_whole(struct scene *s)
     assert_int_equal(f.n, t->n);
     for (size_t i = 0; i < f.n; i++) {
         assert_memory_equal(f.configs + i * t->P, t->items[i].config, t->P * sizeof(uint32_t));
-        /* Both are sums of the same few doubles in the same order. */
+        /* Both are sums of the same few doubles in the same order, or nearly so. */
         assert_true(f.logp[i] == t->items[i].score ||
                     fabs(f.logp[i] - t->items[i].score) < 1e-12);
     }
@@ -483,6 +546,106 @@ static void no_rule_is_ever_broken(void **state)
     assert_true(n_whole == 500 && n_empty > 0 && n_empty < 5000);
 }
 
+/* ---- trees beside the networks ---- */
+
+static void check_with_forest(struct scene *s, uint64_t seed)
+{
+    static const double weights[] = {0, 0.4, 0.95};
+    for (size_t i = 0; i < 3; i++) {
+        set_forest(s, seed, weights[i]);
+        check_whole(s);
+        free_forest(s);
+    }
+}
+
+static void a_forest_joins_the_networks(void **state)
+{
+    (void)state;
+    static const uint32_t free_values[] = {3, 5, 1, 4, 2};
+    static const uint32_t orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}};
+    struct text_space t;
+    struct scene s;
+    text_space_open(&t, rules);
+    for (size_t n_nets = 1; n_nets <= MOST_NETS; n_nets++) {
+        for (uint64_t seed = 0; seed < 2; seed++) {
+            set_free(&s, free_values, 5);
+            set_nets(&s, n_nets, seed, FAKE_SOUND);
+            check_with_forest(&s, seed);
+            for (size_t o = 0; o < 3; o++) {
+                set_space(&s, t.space, o < 2 ? orders[o] : kp_space_order(t.space));
+                set_nets(&s, n_nets, seed, FAKE_SOUND);
+                check_with_forest(&s, seed);
+            }
+        }
+    }
+    text_space_close(&t);
+}
+
+/* What no network gives a probability the trees do not bring back. */
+static void a_forest_beside_broken_networks(void **state)
+{
+    (void)state;
+    static const enum fake_mode modes[] = {FAKE_HOLES, FAKE_DEAD};
+    struct text_space t;
+    struct scene s;
+    text_space_open(&t, rules);
+    for (size_t m = 0; m < 2; m++) {
+        for (size_t n_nets = 1; n_nets <= MOST_NETS; n_nets += 2) {
+            set_space(&s, t.space, NULL);
+            set_nets(&s, n_nets, 11, modes[m]);
+            check_with_forest(&s, 3);
+        }
+    }
+    text_space_close(&t);
+}
+
+/* Without rules they add up to 1, and a forest of no weight changes nothing. */
+static void probabilities_add_up(void **state)
+{
+    (void)state;
+    static const uint32_t free_values[] = {3, 5, 1, 4, 2};
+    struct scene s;
+    set_free(&s, free_values, 5);
+    for (size_t n_nets = 1; n_nets <= MOST_NETS; n_nets += 2) {
+        set_nets(&s, n_nets, 7, FAKE_SOUND);
+        struct found alone = search(&s, 120, 120);
+        for (int i = 0; i < 2; i++) {
+            double sum = 0;
+            set_forest(&s, 2, i ? 0.4 : 0);
+            struct found f = search(&s, 120, 120);
+            assert_int_equal(f.n, 120);
+            for (size_t c = 0; c < f.n; c++)
+                sum += exp(f.logp[c]);
+            assert_true(fabs(sum - 1) < 1e-12); /* 120 products of five roundings */
+            bool same = memcmp(f.configs, alone.configs, 120 * 5 * sizeof(uint32_t)) == 0;
+            assert_int_equal(same, i == 0);
+            for (size_t c = 0; i == 0 && c < f.n; c++) /* networks normalise in floats */
+                assert_true(fabs(f.logp[c] - alone.logp[c]) < 2e-6);
+            free_forest(&s);
+            found_free(&f);
+        }
+        found_free(&alone);
+    }
+}
+
+static void a_narrow_beam_with_a_forest(void **state)
+{
+    (void)state;
+    struct text_space t;
+    struct scene s;
+    text_space_open(&t, rules);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        set_space(&s, t.space, seed % 2 ? NULL : kp_space_order(t.space));
+        set_nets(&s, 1 + seed % 3, seed, FAKE_SOUND);
+        set_forest(&s, seed, 0.4);
+        check_greedy(&s);
+        for (size_t width = 1; width <= 9; width += 2)
+            check_beam(&s, width);
+        free_forest(&s);
+    }
+    text_space_close(&t);
+}
+
 /* So many nodes that the space's own question would take memory from the heap. */
 static void a_large_space_takes_nothing_from_the_heap(void **state)
 {
@@ -516,6 +679,10 @@ int main(void)
         cmocka_unit_test(fewer_than_asked_for),
         cmocka_unit_test(lists_need_not_agree),
         cmocka_unit_test(no_rule_is_ever_broken),
+        cmocka_unit_test(a_forest_joins_the_networks),
+        cmocka_unit_test(a_forest_beside_broken_networks),
+        cmocka_unit_test(probabilities_add_up),
+        cmocka_unit_test(a_narrow_beam_with_a_forest),
         cmocka_unit_test(a_large_space_takes_nothing_from_the_heap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

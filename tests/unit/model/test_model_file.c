@@ -2,12 +2,8 @@
 /* Files of models: written and read, and what is not a model.
  *
  *     test_unit_model_file --corpus DIR     writes a fuzzer's first inputs */
-#include "base/alloc.h"
-#include "model/model.h"
-#include "os/file.h"
-#include "small_model.h"
+#include "model_files.h"
 #include "support/folder.h"
-#include "support/test.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -16,40 +12,8 @@
 static const struct small_plan whole = {"factored", small_rules, "some/where/small.kopt", 2, 5};
 #define PATH "model.safetensors"
 
-static void save(const struct kp_model *m, const char *path)
-{
-    kopt_error err = {0};
-    if (kp_model_save(m, path, &err) != KOPT_OK)
-        fail_msg("%s", err.message);
-}
-
-static struct kp_model *load(const char *path)
-{
-    kopt_error err = {0};
-    struct kp_model *m;
-    if (kp_model_load(path, &m, &err) != KOPT_OK)
-        fail_msg("%s: %s", err.file, err.message);
-    return m;
-}
-
 /* --- round trips ----------------------------------------------------------------------------
  */
-
-static void assert_same_answers(const struct kp_model *a, const struct kp_model *b)
-{
-    for (int unconstrained = 0; unconstrained < 2; unconstrained++) {
-        struct kp_prediction x;
-        struct kp_prediction y;
-        kopt_error err;
-        assert_int_equal(small_ask(a, 20, unconstrained, &x, &err), KOPT_OK);
-        assert_int_equal(small_ask(b, 20, unconstrained, &y, &err), KOPT_OK);
-        assert_int_equal(x.n, y.n);
-        assert_memory_equal(x.configs, y.configs, x.n * SMALL_TARGETS * sizeof(*x.configs));
-        assert_memory_equal(x.logp, y.logp, x.n * sizeof(*x.logp));
-        kp_prediction_deinit(&x);
-        kp_prediction_deinit(&y);
-    }
-}
 
 static void assert_same_texts(const struct kp_model *a, const struct kp_model *b)
 {
@@ -72,17 +36,9 @@ static void assert_same_texts(const struct kp_model *a, const struct kp_model *b
     assert_int_equal(rows, 60);
 }
 
-static struct kp_buf content(const char *path)
+/* Frees `m`. */
+static void round_trip(struct kp_model *m)
 {
-    struct kp_buf b = KP_BUF_INIT(16 << 20);
-    kopt_error err;
-    assert_int_equal(kp_file_read(path, &b, &err), KOPT_OK);
-    return b;
-}
-
-static void round_trip(const struct small_plan *plan)
-{
-    struct kp_model *m = small_model(plan);
     save(m, PATH);
     struct kp_model *again = load(PATH);
     assert_same_texts(m, again);
@@ -94,6 +50,9 @@ static void round_trip(const struct small_plan *plan)
         assert_true(at > (unsigned char *)again->map &&
                     at < (unsigned char *)again->map + again->map_bytes);
     }
+    assert_true((m->forest != NULL) == (again->forest != NULL));
+    if (m->forest)
+        assert_true(again->forest->borrowed && again->forest->weight == m->forest->weight);
     /* The same model is the same bytes. */
     save(again, "again.safetensors");
     struct kp_buf a = content(PATH);
@@ -112,10 +71,13 @@ static void test_round_trips(void **state)
     for (size_t i = 0; kp_net_at(i); i++) {
         struct small_plan plan = whole;
         plan.net = kp_net_at(i)->name;
-        for (plan.n_nets = 1; plan.n_nets <= 3; plan.n_nets += 2)
-            round_trip(&plan);
+        for (plan.n_nets = 1; plan.n_nets <= 3; plan.n_nets += 2) {
+            round_trip(small_model(&plan));
+            round_trip(with_trees(&plan));
+        }
         plan.rules = NULL;
-        round_trip(&plan);
+        round_trip(small_model(&plan));
+        round_trip(with_trees(&plan));
     }
 }
 
@@ -178,77 +140,6 @@ static void test_replaced_while_loaded(void **state)
 
 /* --- files put together by hand -------------------------------------------------------------
  */
-
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-    kopt_error err;
-    assert_int_equal(kp_file_put(path, bytes, n, &err), KOPT_OK);
-}
-
-static void compose(const char *path, struct kp_str header, struct kp_str data)
-{
-    struct kp_buf b = KP_BUF_INIT(64 << 20);
-    uint64_t n = (header.len + 7) / 8 * 8; /* as other writers align it */
-    kp_buf_add(&b, &n, sizeof(n));
-    kp_buf_add(&b, header.ptr, header.len);
-    for (uint64_t i = header.len; i < n; i++)
-        kp_buf_addc(&b, ' ');
-    kp_buf_add(&b, data.ptr, data.len);
-    assert_int_equal(b.failed, KOPT_OK);
-    write_file(path, b.ptr, b.len);
-    kp_buf_deinit(&b);
-}
-
-/* Header and data of a good model. */
-struct parts {
-    struct kp_buf file;
-    struct kp_str header;
-    struct kp_str data;
-};
-
-static struct parts split(const char *path)
-{
-    struct parts p = {.file = content(path)};
-    uint64_t n;
-    memcpy(&n, p.file.ptr, sizeof(n));
-    p.header = (struct kp_str){(const char *)p.file.ptr + 8, n};
-    p.data = (struct kp_str){(const char *)p.file.ptr + 8 + n, p.file.len - 8 - n};
-    return p;
-}
-
-/* `text` with the first `from` replaced. */
-static struct kp_buf replaced(struct kp_str text, const char *from, struct kp_str to)
-{
-    struct kp_buf b = KP_BUF_INIT(64 << 20);
-    const char *at = memmem(text.ptr, text.len, from, strlen(from));
-    if (!at)
-        fail_msg("there is no '%s' in the header", from);
-    size_t before = (size_t)(at - text.ptr);
-    kp_buf_add(&b, text.ptr, before);
-    kp_buf_add(&b, to.ptr, to.len);
-    kp_buf_add(&b, at + strlen(from), text.len - before - strlen(from));
-    return b;
-}
-
-static void assert_refused(const char *path, const char *message)
-{
-    struct kp_model *m;
-    kopt_error err = {0};
-    kopt_status st = kp_model_load(path, &m, &err);
-    if (st != KOPT_EINPUT)
-        fail_msg("'%s' wanted, got status %d", message, (int)st);
-    assert_null(m);
-    if (!strstr(err.message, message))
-        fail_msg("'%s' is not in '%s'", message, err.message);
-    if (strncmp(err.message, path, strlen(path)) != 0)
-        fail_msg("'%s' does not name the file", err.message);
-}
-
-struct change {
-    const char *from;
-    const char *to;
-    const char *message;
-};
 
 static void test_changed_headers(void **state)
 {
@@ -458,12 +349,12 @@ static void test_numbers_that_are_not_finite(void **state)
  */
 
 /* Every `step`th of them. */
-static void prefixes_are_errors(const char *net, size_t step)
+static void prefixes_are_errors(const char *net, size_t step, bool trees)
 {
     struct small_plan plan = whole;
     plan.net = net;
     plan.n_nets = 1;
-    struct kp_model *m = small_model(&plan);
+    struct kp_model *m = trees ? with_trees(&plan) : small_model(&plan);
     save(m, PATH);
     kp_model_free(m);
     struct kp_buf b = content(PATH);
@@ -484,8 +375,9 @@ static void prefixes_are_errors(const char *net, size_t step)
 static void test_every_prefix_is_an_error(void **state)
 {
     (void)state;
-    prefixes_are_errors("factored", 1);
-    prefixes_are_errors("ranker", 13);
+    prefixes_are_errors("factored", 1, false);
+    prefixes_are_errors("factored", 7, true);
+    prefixes_are_errors("ranker", 13, true);
 }
 
 /* --- another order --------------------------------------------------------------------------
@@ -594,7 +486,7 @@ static void test_every_failing_allocation_is_clean(void **state)
     struct small_plan plan = whole;
     struct kp_model *m = small_model(&whole);
     plan.seed = 99;
-    struct kp_model *other = small_model(&plan);
+    struct kp_model *other = with_trees(&plan);
     kopt_error err;
     kopt_status st = KOPT_ENOMEM;
     save(m, PATH);
@@ -628,23 +520,31 @@ static void test_every_failing_allocation_is_clean(void **state)
 /* --- a fuzzer's first inputs ----------------------------------------------------------------
  */
 
-static int write_corpus(const char *folder)
+static int write_model(const char *folder, const char *name, struct kp_model *m)
 {
     char path[4096];
     kopt_error err;
-    for (size_t i = 0; kp_net_at(i); i++) {
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    kopt_status st = kp_model_save(m, path, &err);
+    kp_model_free(m);
+    if (st != KOPT_OK)
+        (void)fprintf(stderr, "%s\n", err.message);
+    return st != KOPT_OK;
+}
+
+static int write_corpus(const char *folder)
+{
+    int failed = 0;
+    for (size_t i = 0; kp_net_at(i) && !failed; i++) {
         struct small_plan plan = {kp_net_at(i)->name, i % 2 ? NULL : small_rules, "small.kopt",
                                   1 + i % 2, 5};
-        struct kp_model *m = small_model(&plan);
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, plan.net);
-        kopt_status st = kp_model_save(m, path, &err);
-        kp_model_free(m);
-        if (st != KOPT_OK) {
-            (void)fprintf(stderr, "%s\n", err.message);
-            return 1;
-        }
+        failed = write_model(folder, plan.net, small_model(&plan));
+        if (!failed && strcmp(plan.net, "factored") == 0)
+            failed = write_model(folder, "factored_trees", with_trees(&plan));
+        if (!failed && strcmp(plan.net, "ranker") == 0)
+            failed = write_model(folder, "ranker_trees", with_trees(&plan));
     }
-    return 0;
+    return failed;
 }
 
 int main(int argc, char **argv)
