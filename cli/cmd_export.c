@@ -52,7 +52,7 @@ static int check(struct cli *c, const struct words *w, const struct export_optio
     if (o->miopen && !w->problems)
         return cli_usage(c, "the file of problems is missing");
     if (o->onnx && (w->problems || w->n_given))
-        return cli_usage(c, "'%s' is one word too many: --onnx writes the networks alone",
+        return cli_usage(c, "'%s' is one word too many: --onnx takes a model alone",
                          w->problems ? w->problems : w->given[0]);
     if (o->onnx && (o->solver || o->where.n || o->width || o->device || o->limits))
         return cli_usage(c, "--solver, --where, --width, --device and --device-limits are for "
@@ -131,7 +131,7 @@ static const struct cli_opt opts[] = {
      .arg = "FILE",
      .complete = CLI_COMPLETE_FILE,
      .offset = offsetof(struct export_options, onnx),
-     .help = "write the networks as ONNX, for other runtimes",
+     .help = "write the model as ONNX, for other runtimes",
      .group = "What is written"},
     {.name = "miopen",
      .kind = CLI_TEXT,
@@ -156,7 +156,7 @@ static const struct cli_opt opts[] = {
 };
 
 static const struct cli_example examples[] = {
-    {"export gemm.model --onnx gemm.onnx", "the networks, for onnxruntime and others"},
+    {"export gemm.model --onnx gemm.onnx", "the model, for onnxruntime and others"},
     {"export conv1x1.model gfx906_60.db --miopen gfx906_60.ud.txt",
      "predictions for the problems of a database"},
     {"export conv1x1.model layers.csv --miopen gfx906_60.ud.txt",

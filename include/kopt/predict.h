@@ -105,9 +105,10 @@ KOPT_API KOPT_MUST_USE kopt_status kopt_selector_add_model(kopt_selector *s,
 /* --- export ---------------------------------------------------------------------------------
  */
 
-/* The networks as ONNX; docs/predict.md says what goes in and comes out. As with every file
- * here, `path` has the old content until the new one is whole. Errors: KOPT_EINPUT (a network
- * of another kind), KOPT_ERANGE, KOPT_EIO, KOPT_EFULL, KOPT_ENOMEM. */
+/* The model as ONNX; docs/predict.md says what goes in and comes out. As with every file here,
+ * `path` has the old content until the new one is whole. Errors: KOPT_EINPUT (a parameter's
+ * name of more than 64 bytes, trees that are none), KOPT_ERANGE, KOPT_EIO, KOPT_EFULL,
+ * KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_model_export_onnx(const kopt_model *m, const char *path,
                                                           kopt_error *err);
 

@@ -25,7 +25,8 @@ print("first", rows[0]["slowdown"], "later", all(r["slowdown"] >= 1 for r in row
 cp m.model whole.model
 kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --nets 2 --hidden 16 --epochs 20 -j 2 -q >/dev/null
 cmp m.model whole.model && echo same
-# What it is not for.
 try kopt export m.model --onnx m.onnx
+grep -c kopt.ranking m.onnx
+# What it is not for.
 tiles_csv 4 >few.csv
 try kopt train few.csv --rules "$DATA/tiles.kopt" -o few.model --model ranker -q
