@@ -127,26 +127,31 @@ static bool is_told(const float *answers, size_t v)
 
 enum { OF_TREE, OF_NODE, OF_OUTPUT, OF_ANSWER };
 
+/* What list `which` has of leaf i. */
+static void leaf_items(struct onnx_graph *g, const struct kp_grove *w, size_t t, size_t i,
+                       int which)
+{
+    const float *a = answers(w, i);
+    for (size_t v = 0; v < w->n_outputs; v++) {
+        if (!is_told(a, v))
+            continue;
+        if (which == OF_ANSWER)
+            kp_onnx_list_float(g, a[v]);
+        else if (which == OF_OUTPUT)
+            kp_onnx_list_int(g, (int64_t)v);
+        else
+            kp_onnx_list_int(g, number_of(w, which == OF_TREE ? TREE : NODE, t, i));
+    }
+}
+
 static void leaf_list(struct onnx_graph *g, const struct kp_grove *w, const char *name,
                       int which)
 {
     size_t at = kp_onnx_list_begin(g, name);
-    for (size_t t = 0; t < w->n_trees; t++) {
-        for (size_t i = (size_t)w->roots[t]; i < tree_end(w, t); i++) {
-            const float *a = is_leaf(w, i) ? answers(w, i) : NULL;
-            for (size_t v = 0; a && v < w->n_outputs; v++) {
-                if (!is_told(a, v))
-                    continue;
-                if (which == OF_ANSWER)
-                    kp_onnx_list_float(g, a[v]);
-                else
-                    kp_onnx_list_int(g,
-                                     which == OF_OUTPUT
-                                         ? (int64_t)v
-                                         : number_of(w, which == OF_TREE ? TREE : NODE, t, i));
-            }
-        }
-    }
+    for (size_t t = 0; t < w->n_trees; t++)
+        for (size_t i = (size_t)w->roots[t]; i < tree_end(w, t); i++)
+            if (is_leaf(w, i))
+                leaf_items(g, w, t, i, which);
     kp_onnx_list_end(g, at, which == OF_ANSWER ? ONNX_FLOATS : ONNX_INTS);
 }
 
