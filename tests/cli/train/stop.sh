@@ -20,6 +20,8 @@ ls
 kopt predict m.model M=100 N=50 >/dev/null && echo "what was learned can be asked"
 "${train[@]}" -o m.model --resume --seed 2 -q >lines
 echo "exit $?"
+"${train[@]}" -o m.model --resume --trees 5 -q >lines
+echo "exit $?"
 "${train[@]}" -o m.model --resume 2>&1 >lines | grep -c 'going on from m.model.partial, behind epoch'
 cmp whole.model m.model && ls
 # In the end all networks are listed, those of before and the best epochs of before, too.
@@ -32,3 +34,4 @@ echo "exit $?"
 rm m.model.partial
 "${train[@]}" -o m.model --resume 2>&1 >lines | head -1
 cmp whole.model m.model
+grep -aq '"trees0.nodes"' m.model && echo "with trees"
