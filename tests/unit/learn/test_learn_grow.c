@@ -207,7 +207,7 @@ static void check_leaf_weights(const struct plot *p, double leaf)
     plan.trees = 1;
     plan.leaf = leaf;
     struct kp_grown g = grow(p, &plan, 1);
-    assert_true(g.grove.n_nodes <= 2 * MOST);
+    assert_true(g.grove.n_nodes <= (size_t)2 * MOST);
     for (size_t i = 0; i < p->e.n; i++) {
         size_t node = 0;
         while (g.nodes[node * 3] >= 0)

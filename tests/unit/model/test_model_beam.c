@@ -617,7 +617,7 @@ static void probabilities_add_up(void **state)
             for (size_t c = 0; c < f.n; c++)
                 sum += exp(f.logp[c]);
             assert_true(fabs(sum - 1) < 1e-12); /* 120 products of five roundings */
-            bool same = memcmp(f.configs, alone.configs, 120 * 5 * sizeof(uint32_t)) == 0;
+            bool same = memcmp(f.configs, alone.configs, sizeof(uint32_t) * 120 * 5) == 0;
             assert_int_equal(same, i == 0);
             for (size_t c = 0; i == 0 && c < f.n; c++) /* networks normalise in floats */
                 assert_true(fabs(f.logp[c] - alone.logp[c]) < 2e-6);

@@ -50,8 +50,8 @@ static void round_trip(struct kp_model *m)
         assert_true(at > (unsigned char *)again->map &&
                     at < (unsigned char *)again->map + again->map_bytes);
     }
-    assert_true((m->forest != NULL) == (again->forest != NULL));
-    if (m->forest)
+    assert_true(!m->forest == !again->forest);
+    if (m->forest && again->forest)
         assert_true(again->forest->borrowed && again->forest->weight == m->forest->weight);
     /* The same model is the same bytes. */
     save(again, "again.safetensors");
