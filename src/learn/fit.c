@@ -258,7 +258,7 @@ static kopt_status teach(struct going *g, const struct kp_train_plan *plan,
 static kopt_status train_net(struct going *g)
 {
     struct kp_train_plan plan = g->o->plan;
-    struct kp_epoch best;
+    struct kp_epoch best = {0};
     const struct kp_train_hooks hooks = {.user = g, .epoch = on_epoch, .save = on_state};
     const struct kp_fit_state *r = g->hooks ? g->hooks->resume : NULL;
     if (r && g->net < r->net)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "learn/grow.h"
+#include "model/encoder_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct soil {
     uint32_t *values; /* [n]: of the target at hand */
     float *numbers;   /* [n] */
     float *weights;   /* [n] */
+    uint32_t *first;  /* [n_inputs + 1]: groups of inputs */
 };
 
 static kopt_status soil_new(struct soil *s, size_t n, size_t n_inputs, kopt_error *err)
@@ -24,9 +26,11 @@ static kopt_status soil_new(struct soil *s, size_t n, size_t n_inputs, kopt_erro
     s->values = kp_calloc(n + 1, sizeof(*s->values));
     s->numbers = kp_calloc(n + 1, sizeof(*s->numbers));
     s->weights = kp_calloc(n + 1, sizeof(*s->weights));
+    s->first = kp_calloc(n_inputs + 1, sizeof(*s->first));
     s->e.x = s->x;
     s->e.weights = s->weights;
-    return s->x && s->values && s->numbers && s->weights ? KOPT_OK : kp_err_nomem(err);
+    bool ok = s->x && s->values && s->numbers && s->weights && s->first;
+    return ok ? KOPT_OK : kp_err_nomem(err);
 }
 
 static void soil_deinit(struct soil *s)
@@ -35,6 +39,7 @@ static void soil_deinit(struct soil *s)
     kp_free(s->values);
     kp_free(s->numbers);
     kp_free(s->weights);
+    kp_free(s->first);
 }
 
 /* --- of a model that translates --------------------------------------------------------------
@@ -66,6 +71,26 @@ static kopt_status take_examples(const struct kp_lesson *l, struct soil *s, kopt
     return KOPT_OK;
 }
 
+static bool is_fine(const struct kp_feature *f)
+{
+    return f->kind == KP_FEATURE_DIVIDES || f->kind == KP_FEATURE_PART;
+}
+
+/* What divides a field's number is one group, however many features it has; each other feature
+ * and each of `n_before` targets is its own. Returns how many groups there are. */
+static size_t group_inputs(const struct kp_encoder *e, size_t n_before, uint32_t *first)
+{
+    size_t n = 0;
+    for (size_t f = 0; f < e->n_features; f++) {
+        const struct kp_feature *a = &e->features[f];
+        if (f == 0 || !is_fine(a) || !is_fine(a - 1) || a->field != (a - 1)->field)
+            first[n++] = (uint32_t)f;
+    }
+    for (size_t p = 0; p <= n_before; p++)
+        first[n + p] = (uint32_t)(e->n_features + p);
+    return n + n_before;
+}
+
 static kopt_status grow_grove(struct soil *s, const struct kp_lesson *l, size_t p,
                               const struct kp_grow_plan *plan, struct kp_crew *crew,
                               struct kp_grown *out, kopt_error *err)
@@ -75,6 +100,8 @@ static kopt_status grow_grove(struct soil *s, const struct kp_lesson *l, size_t 
     struct kp_grow_plan own = *plan;
     s->e.n_inputs = F + p;
     s->e.n_outputs = l->data->targets[p].n_values;
+    s->e.n_groups = group_inputs(l->encoder, p, s->first);
+    s->e.first = s->first;
     s->e.values = s->values;
     if (s->e.n_outputs == 1 || s->e.n_inputs == 0) {
         out->grove = (struct kp_grove){.n_inputs = F + p, .n_outputs = s->e.n_outputs};
@@ -146,9 +173,15 @@ kopt_status kp_fit_trees(const struct kp_lesson *l, const struct kp_fit_options 
     if (!grown)
         return kp_err_nomem(err);
     kopt_status st = kp_crew_new(o->plan.threads, &crew, err);
-    if (st == KOPT_OK)
+    bool again = st == KOPT_OK;
+    while (again) {
         st = o->ranks ? grow_one(o->ranks, &plan, crew, grown, err)
                       : grow_groves(l, &plan, crew, grown, err);
+        again = st == KOPT_ERANGE; /* more nodes than a file can have */
+        plan.leaf *= 2;
+        for (size_t g = 0; again && g < n; g++)
+            kp_grown_deinit(&grown[g]);
+    }
     if (st == KOPT_OK)
         st = kp_grown_plant(grown, n, o->trees_weight, &m->forest, err);
     for (size_t g = 0; g < n; g++)

@@ -31,10 +31,11 @@ struct tree {
     size_t cap_nodes;
     size_t cap_leaves;
     uint32_t *index;  /* [n]: the examples, those of a node together */
-    uint32_t *inputs; /* [n_inputs]: in an order drawn anew for each node */
+    uint32_t *groups; /* of inputs: in an order drawn anew for each node */
     double *all;      /* [n_outputs]: sums of the node */
     double *left;     /* [n_outputs] */
     bool ok;
+    bool too_many; /* nodes; then it is not ok */
 };
 
 struct split {
@@ -122,19 +123,27 @@ static bool draw_threshold(struct tree *t, const struct waiting *p, struct split
     return true;
 }
 
+static size_t one_of(struct tree *t, uint32_t group)
+{
+    const uint32_t *first = t->e->first;
+    if (!first)
+        return group;
+    return first[group] + (size_t)kp_rng_below(&t->rng, first[group + 1] - first[group]);
+}
+
 /* The best of so many inputs that are not the same everywhere; false: there is none. */
 static bool choose(struct tree *t, const struct waiting *p, double weight, struct split *best)
 {
-    size_t n = t->e->n_inputs;
+    size_t n = t->e->first ? t->e->n_groups : t->e->n_inputs;
     size_t tries = (size_t)ceil(t->plan->share * (double)n);
     size_t tried = 0;
     *best = (struct split){.gain = -1};
     for (size_t i = 0; i < n && tried < tries; i++) {
         size_t j = i + (size_t)kp_rng_below(&t->rng, n - i);
-        uint32_t input = t->inputs[j];
-        struct split s = {.input = input};
-        t->inputs[j] = t->inputs[i];
-        t->inputs[i] = input;
+        uint32_t group = t->groups[j];
+        struct split s = {.input = one_of(t, group)};
+        t->groups[j] = t->groups[i];
+        t->groups[i] = group;
         if (!draw_threshold(t, p, &s))
             continue;
         tried++;
@@ -167,11 +176,12 @@ static size_t divide(struct tree *t, const struct waiting *p, const struct split
  */
 
 /* Room for one more row. */
-static bool room(float **rows, size_t *cap, size_t used, size_t cols)
+static bool room(struct tree *t, float **rows, size_t *cap, size_t used, size_t cols)
 {
     if (used < *cap)
         return true;
-    if (used >= KP_FOREST_NODES_MAX)
+    t->too_many = used >= KP_FOREST_NODES_MAX;
+    if (t->too_many)
         return false;
     size_t more = *cap ? *cap * 2 : 256;
     float *grown = kp_reallocarray(*rows, more, cols * sizeof(float));
@@ -197,7 +207,7 @@ static void make_leaf(struct tree *t, size_t node, double weight)
         set_node(t, node, -1, (float)(t->all[0] / weight), 0);
         return;
     }
-    t->ok = room(&t->leaves, &t->cap_leaves, t->n_leaves, V);
+    t->ok = room(t, &t->leaves, &t->cap_leaves, t->n_leaves, V);
     if (!t->ok)
         return;
     for (size_t v = 0; v < V; v++)
@@ -214,12 +224,12 @@ static void grow_tree(struct tree *t)
     for (size_t i = 0; i < t->e->n; i++)
         t->index[i] = (uint32_t)i;
     for (size_t i = 0; i < t->e->n_inputs; i++)
-        t->inputs[i] = (uint32_t)i;
+        t->groups[i] = (uint32_t)i;
     while (depth && t->ok) {
         struct waiting p = stack[--depth];
         struct split s;
         size_t node = t->n_nodes;
-        t->ok = room(&t->nodes, &t->cap_nodes, t->n_nodes, NODE_FLOATS);
+        t->ok = room(t, &t->nodes, &t->cap_nodes, t->n_nodes, NODE_FLOATS);
         if (!t->ok)
             return;
         t->n_nodes++;
@@ -247,11 +257,11 @@ struct growing {
 static void free_scratch(struct tree *t)
 {
     kp_free(t->index);
-    kp_free(t->inputs);
+    kp_free(t->groups);
     kp_free(t->all);
     kp_free(t->left);
     t->index = NULL;
-    t->inputs = NULL;
+    t->groups = NULL;
     t->all = NULL;
     t->left = NULL;
 }
@@ -263,10 +273,10 @@ static void grow_one(void *user, size_t i)
     *t = (struct tree){.e = g->e, .plan = g->plan};
     kp_rng_init(&t->rng, g->plan->seed * KP_FOREST_TREES_MAX + i + 1);
     t->index = kp_calloc(g->e->n, sizeof(*t->index));
-    t->inputs = kp_calloc(g->e->n_inputs, sizeof(*t->inputs));
+    t->groups = kp_calloc(g->e->n_inputs, sizeof(*t->groups));
     t->all = kp_calloc(g->e->n_outputs, sizeof(*t->all));
     t->left = kp_calloc(g->e->n_outputs, sizeof(*t->left));
-    t->ok = t->index && t->inputs && t->all && t->left;
+    t->ok = t->index && t->groups && t->all && t->left;
     if (t->ok)
         grow_tree(t);
     free_scratch(t);
@@ -323,8 +333,9 @@ static kopt_status join(const struct growing *a, struct kp_grown *g, kopt_error 
     *w = (struct kp_grove){
         .n_inputs = a->e->n_inputs, .n_outputs = V, .n_trees = a->plan->trees};
     for (size_t t = 0; t < w->n_trees; t++) {
-        if (!a->trees[t].ok)
+        if (!a->trees[t].ok && !a->trees[t].too_many)
             return kp_err_nomem(err);
+        w->n_nodes += a->trees[t].too_many ? KP_FOREST_NODES_MAX : 0;
         w->n_nodes += a->trees[t].n_nodes;
         w->n_leaves += a->trees[t].n_leaves;
     }

@@ -17,6 +17,10 @@ struct kp_grow_examples {
     size_t n;
     size_t n_inputs;
     const float *x; /* [n_inputs][n] */
+    /* Inputs that say much the same stand side by side, those of group g from first[g] on: a
+     * node draws a group, then one of its inputs. NULL: each is a group of its own. */
+    size_t n_groups;
+    const uint32_t *first; /* [n_groups + 1] */
     /* Answers: values below n_outputs, or with n_outputs 1 numbers. */
     size_t n_outputs;
     const uint32_t *values; /* [n] */
@@ -28,7 +32,7 @@ struct kp_grow_plan {
     uint64_t seed;
     size_t trees;
     double leaf;  /* weight that a leaf has at least */
-    double share; /* of the inputs that a node tries */
+    double share; /* of the groups that a node tries */
 };
 
 /* One grove: arrays that the caller hands on. */
