@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROOTS, NODES, LEAVES, TENSORS, NODE_FLOATS = 3, NUMBERS = 5, INPUTS_MAX = 1 << 20 };
+enum { NODE_FLOATS = 3, NUMBERS = 5, ABREAST = 16, INPUTS_MAX = 1 << 20 };
 
 struct kp_forest *kp_forest_new(void)
 {
@@ -192,32 +192,71 @@ kopt_status kp_forest_check(const struct kp_forest *f, kopt_error *err)
 /* --- asking ---------------------------------------------------------------------------------
  */
 
-/* The leaf that x comes to. */
-static const float *walk(const struct kp_grove *g, size_t root, const float *x)
+/* One walk to a leaf. */
+struct walker {
+    const float *x;
+    const float *at; /* a node */
+};
+
+/* Walkers go side by side, since each step of one waits for memory. */
+static void walk(const struct kp_grove *g, struct walker *w, size_t n)
 {
-    const float *n = g->nodes + root * NODE_FLOATS;
-    while (n[0] >= 0) {
-        bool left = x[(size_t)n[0]] <= n[1];
-        n = left ? n + NODE_FLOATS : g->nodes + (size_t)n[2] * NODE_FLOATS;
+    bool all_there = false;
+    while (!all_there) {
+        all_there = true;
+        for (size_t k = 0; k < n; k++) {
+            const float *at = w[k].at;
+            if (at[0] < 0)
+                continue;
+            bool left = w[k].x[(uint32_t)at[0]] <= at[1];
+            w[k].at = left ? at + NODE_FLOATS : g->nodes + (uint32_t)at[2] * NODE_FLOATS;
+            all_there = false;
+        }
     }
-    return n;
+}
+
+static const float *root_of(const struct kp_grove *g, size_t tree)
+{
+    return g->nodes + (uint32_t)g->roots[tree] * NODE_FLOATS;
 }
 
 void kp_grove_ask(const struct kp_grove *g, const float *x, float *out)
 {
+    struct walker w[ABREAST];
     size_t V = g->n_outputs;
     float share = g->n_trees ? 1 / (float)g->n_trees : 1;
     for (size_t v = 0; v < V; v++)
         out[v] = g->n_trees ? 0 : 1;
-    for (size_t t = 0; t < g->n_trees; t++) {
-        const float *leaf = walk(g, (size_t)g->roots[t], x);
-        if (V == 1) {
-            out[0] += share * leaf[1];
-            continue;
+    for (size_t t = 0; t < g->n_trees; t += ABREAST) {
+        size_t n = g->n_trees - t < ABREAST ? g->n_trees - t : ABREAST;
+        for (size_t k = 0; k < n; k++)
+            w[k] = (struct walker){x, root_of(g, t + k)};
+        walk(g, w, n);
+        for (size_t k = 0; k < n; k++) {
+            /* Of a grove with one output the answer stands in the node. */
+            const float *p = V == 1 ? w[k].at + 1 : g->leaves + (uint32_t)w[k].at[2] * V;
+            for (size_t v = 0; v < V; v++)
+                out[v] += share * p[v];
         }
-        const float *p = g->leaves + (size_t)leaf[2] * V;
-        for (size_t v = 0; v < V; v++)
-            out[v] += share * p[v];
+    }
+}
+
+void kp_grove_ask_rows(const struct kp_grove *g, size_t n, const float *x, float *out)
+{
+    struct walker w[ABREAST];
+    float share = g->n_trees ? 1 / (float)g->n_trees : 1;
+    for (size_t i = 0; i < n; i++)
+        out[i] = g->n_trees ? 0 : 1;
+    /* All rows in one tree, which is in the cache then. */
+    for (size_t t = 0; t < g->n_trees; t++) {
+        for (size_t i = 0; i < n; i += ABREAST) {
+            size_t some = n - i < ABREAST ? n - i : ABREAST;
+            for (size_t k = 0; k < some; k++)
+                w[k] = (struct walker){x + (i + k) * g->n_inputs, root_of(g, t)};
+            walk(g, w, some);
+            for (size_t k = 0; k < some; k++)
+                out[i + k] += share * w[k].at[1];
+        }
     }
 }
 

@@ -67,6 +67,8 @@ kopt_status kp_forest_check(const struct kp_forest *f, kopt_error *err);
 
 /* out[n_outputs] of x[n_inputs]; out is set, not added to. A grove without trees: all 1. */
 void kp_grove_ask(const struct kp_grove *g, const float *x, float *out);
+/* Of a grove with one output: out[n] of x[n][n_inputs], the same bits. */
+void kp_grove_ask_rows(const struct kp_grove *g, size_t n, const float *x, float *out);
 
 /* Numbers of `x` below. */
 size_t kp_forest_inputs(const struct kp_forest *f);

@@ -334,11 +334,10 @@ static bool is_allowed(const struct kp_beam_space *s, const uint32_t *config, si
 static void hear_forest(const struct kp_model *m, size_t n, const struct asking *a)
 {
     float w = (float)m->forest->weight;
+    kp_grove_ask_rows(&m->forest->groves[0], n, a->x, a->one);
     for (size_t i = 0; i < n; i++) {
         float *score = &a->scores[a->numbers[i]];
-        float trees;
-        kp_grove_ask(&m->forest->groves[0], a->x + i * inputs(m), &trees);
-        *score = (1 - w) * *score + w * trees;
+        *score = (1 - w) * *score + w * a->one[i];
     }
 }
 
