@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "nn/attention.h"
 #include "nn/rnn.h"
-#include "unit/model/small_forest.h"
+#include "unit/model/forests.h"
 #include "unit/model/small_model.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static struct kp_model *make(const struct shape_case *c, struct kp_rng *rng)
         draw(m->nets[k], rng);
     }
     if (c->trees > 0)
-        small_forest(m, c->trees, 17);
+        forest_beside(m, 5, c->trees, 17);
     return m;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "onnx_cases.h"
-#include "unit/model/small_forest.h"
+#include "unit/model/forests.h"
 #include "unit/model/small_model.h"
 
 #include <math.h>
@@ -177,7 +177,7 @@ static struct kp_model *make(const struct rank_case *c)
     if (!c->sites)
         m->ranking->n_sites = 0;
     if (c->trees > 0)
-        small_forest(m, c->trees, 17);
+        forest_beside(m, 5, c->trees, 17);
     return m;
 }
 

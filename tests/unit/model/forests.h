@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Forests made by hand or drawn from a seed. */
+/* Forests made by hand, or drawn from a seed: what those say means nothing, but every number of
+ * them counts. */
 #ifndef TEST_MODEL_FORESTS_H
 #define TEST_MODEL_FORESTS_H
 
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "model/forest.h"
+#include "model/model.h"
 
 #include <string.h>
 
@@ -52,57 +54,81 @@ struct forest_plan {
     uint64_t seed;
 };
 
-/* Trees of three levels; their leaves have rows of their own. */
-enum { FOREST_TREE_NODES = 15, FOREST_TREE_LEAVES = 8 };
+enum { FOREST_DEPTH = 4, FOREST_TREE_NODES = 31 /* at most */, FOREST_LEAVES = 9 };
 
-static inline void forest_draw_tree(struct kp_rng *rng, const struct kp_grove *w, size_t t)
+struct forest_tree {
+    const struct kp_grove *grove;
+    size_t n_features; /* inputs behind them are value indices */
+    struct kp_rng *rng;
+    float (*nodes)[3]; /* the grove's */
+    size_t n;          /* of them that are drawn */
+};
+
+/* Preorder; thresholds of value indices are such themselves, so that equal ones occur. */
+/* NOLINTNEXTLINE(misc-no-recursion): FOREST_DEPTH deep */
+static inline void forest_draw_branch(struct forest_tree *t, size_t depth)
 {
-    /* In preorder: the node's level, and for a split its right child. */
-    static const unsigned char right[FOREST_TREE_NODES] = {8,  5,  4, 0, 0,  7, 0, 0,
-                                                           12, 11, 0, 0, 14, 0, 0};
-    float *nodes = (float *)(uintptr_t)w->nodes + t * (size_t)FOREST_TREE_NODES * 3;
-    size_t leaf = t * FOREST_TREE_LEAVES;
-    for (size_t i = 0; i < FOREST_TREE_NODES; i++) {
-        float *n = nodes + i * 3;
-        if (right[i]) {
-            n[0] = (float)kp_rng_below(rng, w->n_inputs);
-            n[1] = (float)kp_rng_normal(rng) + 0.5F; /* features, and values 0, 1, .. */
-            n[2] = (float)(t * FOREST_TREE_NODES + right[i]);
-            continue;
+    float *node = t->nodes[t->n++];
+    bool numbers = t->grove->n_outputs == 1;
+    if (depth == 0 || (depth < FOREST_DEPTH && kp_rng_below(t->rng, 5) == 0)) {
+        node[0] = -1;
+        node[1] = numbers ? (float)kp_rng_normal(t->rng) : 0;
+        node[2] = numbers ? 0 : (float)kp_rng_below(t->rng, FOREST_LEAVES);
+        return;
+    }
+    size_t input = kp_rng_below(t->rng, t->grove->n_inputs);
+    node[0] = (float)input;
+    node[1] = input < t->n_features ? (float)(0.5 * kp_rng_normal(t->rng))
+                                    : (float)kp_rng_below(t->rng, 3);
+    forest_draw_branch(t, depth - 1);
+    node[2] = (float)t->n;
+    forest_draw_branch(t, depth - 1);
+}
+
+/* Most leaves have values that they rule out, as those of real trees; the first has one alone.
+ */
+static inline void forest_draw_leaves(struct kp_rng *rng, size_t n_outputs, float *leaves)
+{
+    for (size_t l = 0; l < FOREST_LEAVES; l++) {
+        float *leaf = leaves + l * n_outputs;
+        float sum = 0;
+        for (size_t v = 0; v < n_outputs; v++) {
+            leaf[v] = l == 0 ? (float)(v == n_outputs - 1)
+                             : (float)((double)kp_rng_below(rng, 3) * kp_rng_f64(rng));
+            sum += leaf[v];
         }
-        n[0] = -1;
-        n[1] = w->n_outputs == 1 ? 3 * (float)kp_rng_normal(rng) : 0;
-        n[2] = w->n_outputs == 1 ? 0 : (float)leaf++;
+        for (size_t v = 0; v < n_outputs; v++)
+            leaf[v] = sum > 0 ? leaf[v] / sum : 1 / (float)n_outputs;
     }
 }
 
-/* Most leaves have values that they rule out, as those of real trees. */
-static inline void forest_draw_leaf(struct kp_rng *rng, float *leaf, size_t n)
+static inline void forest_draw_grove(struct kp_rng *rng, size_t n_features, struct kp_grove *w)
 {
-    float sum = 0;
-    for (size_t v = 0; v < n; v++) {
-        leaf[v] = kp_rng_below(rng, 3) ? (float)kp_rng_f64(rng) : 0;
-        sum += leaf[v];
+    float *roots = kp_calloc(w->n_trees, sizeof(*roots));
+    float(*nodes)[3] = kp_calloc(w->n_trees * FOREST_TREE_NODES, sizeof(*nodes));
+    float *leaves = kp_calloc(FOREST_LEAVES, w->n_outputs * sizeof(*leaves));
+    KP_CHECK(roots && nodes && leaves);
+    struct forest_tree t = {.grove = w, .n_features = n_features, .rng = rng, .nodes = nodes};
+    for (size_t i = 0; i < w->n_trees; i++) {
+        roots[i] = (float)t.n;
+        /* The last one is a leaf alone. */
+        forest_draw_branch(&t, i == 0 || i + 1 < w->n_trees ? FOREST_DEPTH : 0);
     }
-    for (size_t v = 0; v < n; v++)
-        leaf[v] = sum > 0 ? leaf[v] / sum * 0.999999F : 1 / (float)n;
+    if (w->n_outputs > 1)
+        forest_draw_leaves(rng, w->n_outputs, leaves);
+    w->n_nodes = t.n;
+    w->n_leaves = w->n_outputs > 1 ? FOREST_LEAVES : 0;
+    w->roots = roots;
+    w->nodes = nodes[0];
+    w->leaves = leaves;
 }
 
-static inline void forest_draw_grove(struct kp_rng *rng, struct kp_grove *w)
-{
-    float *roots = (float *)(uintptr_t)w->roots;
-    for (size_t t = 0; t < w->n_trees; t++) {
-        roots[t] = (float)(t * FOREST_TREE_NODES);
-        forest_draw_tree(rng, w, t);
-    }
-    for (size_t i = 0; i < w->n_leaves; i++)
-        forest_draw_leaf(rng, (float *)(uintptr_t)w->leaves + i * w->n_outputs, w->n_outputs);
-}
-
+/* A target with one value has no trees, nor has what sees nothing. */
 static inline struct kp_forest *forest_drawn(const struct forest_plan *plan)
 {
     struct kp_grove groves[KP_TARGETS_MAX] = {0};
     struct kp_rng rng;
+    kopt_error err;
     kp_rng_init(&rng, plan->seed);
     for (size_t g = 0; g < plan->n_groves; g++) {
         struct kp_grove *w = &groves[g];
@@ -111,21 +137,30 @@ static inline struct kp_forest *forest_drawn(const struct forest_plan *plan)
         if (w->n_inputs == 0 || (plan->n_values && w->n_outputs == 1))
             continue;
         w->n_trees = plan->trees;
-        w->n_nodes = plan->trees * FOREST_TREE_NODES;
-        w->n_leaves = w->n_outputs > 1 ? plan->trees * FOREST_TREE_LEAVES : 0;
-        w->roots = kp_calloc(w->n_trees, sizeof(float));
-        w->nodes = kp_calloc(w->n_nodes, 3 * sizeof(float));
-        w->leaves = kp_calloc(w->n_leaves + 1, w->n_outputs * sizeof(float));
-        KP_CHECK(w->roots && w->nodes && w->leaves);
-        forest_draw_grove(&rng, w);
+        forest_draw_grove(&rng, plan->n_features, w);
     }
     struct kp_forest *f = forest_of(groves, plan->n_groves, plan->weight);
+    KP_CHECK(kp_forest_check(f, &err) == KOPT_OK);
     for (size_t g = 0; g < plan->n_groves; g++) {
         kp_free((void *)(uintptr_t)groves[g].roots);
         kp_free((void *)(uintptr_t)groves[g].nodes);
         kp_free((void *)(uintptr_t)groves[g].leaves);
     }
     return f;
+}
+
+/* Beside the model's networks, which are there already: a grove for each target, or the one of
+ * a model that ranks. The model frees it. */
+static inline void forest_beside(struct kp_model *m, size_t trees, double weight, uint64_t seed)
+{
+    const struct kp_net_shape *s = &m->nets[0]->shape;
+    const struct forest_plan plan = {.n_groves = m->ranking ? 1 : m->n_targets,
+                                     .n_features = s->n_features,
+                                     .n_values = m->ranking ? NULL : s->n_values,
+                                     .trees = trees,
+                                     .weight = weight,
+                                     .seed = seed};
+    m->forest = forest_drawn(&plan);
 }
 
 #endif

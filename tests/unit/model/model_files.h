@@ -14,14 +14,7 @@
 static inline struct kp_model *with_trees(const struct small_plan *plan)
 {
     struct kp_model *m = small_model(plan);
-    const struct kp_net_shape *shape = &m->nets[0]->shape;
-    const struct forest_plan drawn = {.n_groves = m->ranking ? 1 : m->n_targets,
-                                      .n_features = shape->n_features,
-                                      .n_values = m->ranking ? NULL : shape->n_values,
-                                      .trees = 3,
-                                      .weight = 0.4,
-                                      .seed = plan->seed};
-    m->forest = forest_drawn(&drawn);
+    forest_beside(m, 3, 0.4, plan->seed);
     return m;
 }
 

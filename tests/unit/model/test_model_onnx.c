@@ -5,7 +5,7 @@
 
 #include "model/onnx.h"
 #include "os/file.h"
-#include "unit/model/small_forest.h"
+#include "unit/model/forests.h"
 #include "unit/model/small_model.h"
 
 #include <math.h>
@@ -259,7 +259,7 @@ static void a_forest_and_a_ranking_are_in_the_graph(void **state)
                                         .n_nets = 2,
                                         .seed = 5};
         struct kp_model *m = small_model(&plan);
-        small_forest(m, 0.4, 6);
+        forest_beside(m, 5, 0.4, 6);
         struct kp_buf b = exported(m);
         read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
         assert_int_equal(r.n_trees, m->ranking ? 1 : m->n_targets);
@@ -283,7 +283,7 @@ static void groves_without_trees(void **state)
     for (size_t i = 0; i < sizeof(nets) / sizeof(*nets); i++) {
         const struct small_plan plan = {.net = nets[i], .n_nets = 1, .seed = 5};
         struct kp_model *m = small_model(&plan);
-        small_forest(m, 0.4, 6);
+        forest_beside(m, 5, 0.4, 6);
         for (size_t g = 0; g < m->forest->n_groves; g++)
             m->forest->groves[g].n_trees = 0;
         struct kp_buf b = exported(m);
@@ -468,7 +468,7 @@ static void trees_and_corrections_that_are_none(void **state)
     const struct small_plan plan = {.net = "ranker", .n_nets = 1, .seed = 5};
     struct kp_model *m = small_model(&plan);
     (void)state;
-    small_forest(m, 0.4, 6);
+    forest_beside(m, 5, 0.4, 6);
     const struct kp_grove *w = &m->forest->groves[0];
     size_t split = (size_t)w->roots[1];
     while (w->nodes[3 * split] < 0 || w->nodes[3 * split + 3] < 0)
@@ -511,7 +511,7 @@ static void a_file_that_is_too_large_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct kp_model *m = small_model(&plans[i]);
-        small_forest(m, 0.4, 6);
+        forest_beside(m, 5, 0.4, 6);
         struct kp_buf whole = exported(m);
         for (size_t max = 1; max < whole.len; max += 97) {
             struct kp_buf b = KP_BUF_INIT(max);
@@ -534,7 +534,7 @@ static void every_failing_allocation_is_clean(void **state)
         struct kp_model *m = small_model(&plans[i]);
         kopt_status st = KOPT_ENOMEM;
         long n = 0;
-        small_forest(m, 0.4, 6);
+        forest_beside(m, 5, 0.4, 6);
         while (st != KOPT_OK) {
             kopt_error err = {0};
             kp_alloc_fail_at(++n);
