@@ -88,7 +88,8 @@ static void mix(struct onnx_graph *g, const struct kp_model *m, const struct onn
 /* --- the file -------------------------------------------------------------------------------
  */
 
-/* A graph's input or output: [B][n], with n 0: [B]. */
+#define NO_COLUMNS SIZE_MAX
+/* A graph's input or output: [B][n], where n may be 0; without columns [B]. */
 static void add_info(struct kp_buf *b, unsigned field, const char *name, int type, size_t n)
 {
     enum { INFO_NAME = 1, INFO_TYPE = 2, TYPE_TENSOR = 1, ELEM = 1, SHAPE = 2, DIM = 1 };
@@ -102,7 +103,7 @@ static void add_info(struct kp_buf *b, unsigned field, const char *name, int typ
     size_t dim = kp_onnx_begin(b, DIM);
     kp_onnx_text(b, DIM_PARAM, "B");
     kp_onnx_end(b, dim);
-    if (n) {
+    if (n != NO_COLUMNS) {
         dim = kp_onnx_begin(b, DIM);
         kp_onnx_int(b, DIM_VALUE, (int64_t)n);
         kp_onnx_end(b, dim);
@@ -199,9 +200,9 @@ static void write_ranker(const struct kp_model *m, struct onnx_graph *g)
     if (m->forest)
         score = hear_forest(m, g, &x, &score);
     kp_onnx_rename(g, &score, "score");
-    add_info(g->out, GRAPH_INPUT, numbers.name, ONNX_INT64, 0);
+    add_info(g->out, GRAPH_INPUT, numbers.name, ONNX_INT64, NO_COLUMNS);
     add_info(g->out, GRAPH_INPUT, x.name, ONNX_FLOAT, m->nets[0]->shape.n_features);
-    add_info(g->out, GRAPH_OUTPUT, "score", ONNX_FLOAT, 0);
+    add_info(g->out, GRAPH_OUTPUT, "score", ONNX_FLOAT, NO_COLUMNS);
 }
 
 static kopt_status check_params(const struct kp_params *params, const float *values,

@@ -86,6 +86,8 @@ struct read {
     size_t n_nodes;
     size_t n_weights; /* floats in tensors with names of the net's */
     size_t n_trees;   /* nodes that are groves */
+    size_t n_tables;  /* inputs and outputs of two dimensions */
+    size_t n_lists;   /* of another number */
     uint64_t trees_opset;
     struct names metadata;
     struct kp_str targets;
@@ -128,13 +130,29 @@ static void read_node(struct kp_str in, struct read *r)
     }
 }
 
-static struct kp_str first_text(struct kp_str in)
+static struct kp_str text_of(struct kp_str in, unsigned number)
 {
     struct field f;
     while (next(&in, &f))
-        if (f.number == 1)
+        if (f.number == number)
             return f.bytes;
     return (struct kp_str){0};
+}
+
+static struct kp_str first_text(struct kp_str in)
+{
+    return text_of(in, 1);
+}
+
+/* Of a graph's input or output: in the shape of its type, which is a tensor's. */
+static size_t n_dims(struct kp_str info)
+{
+    struct kp_str shape = text_of(text_of(text_of(info, 2), 1), 2);
+    struct field f;
+    size_t n = 0;
+    while (next(&shape, &f))
+        n += f.number == 1;
+    return n;
 }
 
 /* Inputs stand behind the nodes. */
@@ -142,15 +160,19 @@ static void read_graph(struct kp_str in, struct read *r)
 {
     struct field f;
     for (struct kp_str again = in; next(&again, &f);)
-        if (f.number == 11)
+        if (f.number == 11) {
             learn(&r->values, first_text(f.bytes));
+            *(n_dims(f.bytes) == 2 ? &r->n_tables : &r->n_lists) += 1;
+        }
     while (next(&in, &f)) {
         if (f.number == 1)
             read_node(f.bytes, r);
         if (f.number == 5)
             read_tensor(f.bytes, r);
-        if (f.number == 12)
+        if (f.number == 12) {
             learn(&r->outputs, first_text(f.bytes));
+            *(n_dims(f.bytes) == 2 ? &r->n_tables : &r->n_lists) += 1;
+        }
     }
     for (size_t i = 0; i < r->outputs.n; i++)
         assert_true(knows(&r->values, r->outputs.name[i]));
@@ -234,6 +256,8 @@ static void graphs_hang_together(void **state)
             struct kp_buf b = exported(m);
             read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
             assert_int_equal(r.outputs.n, m->n_targets);
+            assert_int_equal(r.n_tables, 3 + m->n_targets);
+            assert_int_equal(r.n_lists, 0);
             for (size_t p = 0; p < m->n_targets; p++) {
                 char name[80];
                 (void)snprintf(name, sizeof(name), "logp.%s", m->targets[p].name);
@@ -266,12 +290,36 @@ static void a_forest_and_a_ranking_are_in_the_graph(void **state)
         assert_int_equal(r.outputs.n, m->ranking ? 1 : m->n_targets);
         if (m->ranking)
             assert_true(kp_str_is(r.outputs.name[0], "score"));
+        assert_int_equal(r.n_tables, m->ranking ? 1 : 3 + m->n_targets);
+        assert_int_equal(r.n_lists, m->ranking ? 2 : 0);
         assert_true(knows(&r.values, KP_STR("sites.field")) == (m->ranking != NULL));
         assert_true(knows(&r.metadata, KP_STR("kopt.rules")));
         assert_true(knows(&r.metadata, KP_STR("kopt.ranking")) == (m->ranking != NULL));
         kp_buf_deinit(&b);
         kp_model_free(m);
     }
+}
+
+/* As of problems whose words are too many for features: a table without columns is one. */
+static void a_model_without_features(void **state)
+{
+    static struct read r;
+    const struct small_plan plan = {.net = "factored", .n_nets = 1, .seed = 5};
+    struct kp_model *m = small_model(&plan);
+    struct kp_net_shape shape = m->nets[0]->shape;
+    kopt_error err;
+    (void)state;
+    kp_net_free(m->nets[0]);
+    shape.n_features = 0;
+    assert_int_equal(kp_net_new(kp_net_find(plan.net), &shape, 5, &m->nets[0], &err), KOPT_OK);
+    forest_beside(m, 5, 0.4, 6);
+    struct kp_buf b = exported(m);
+    read_model((struct kp_str){kp_buf_text(&b), b.len}, &r);
+    assert_int_equal(r.n_trees, m->n_targets - 1); /* the first target's see nothing */
+    assert_int_equal(r.n_tables, 3 + m->n_targets);
+    assert_int_equal(r.n_lists, 0);
+    kp_buf_deinit(&b);
+    kp_model_free(m);
 }
 
 /* A forest in which no tree was grown, as such files may be. */
@@ -556,6 +604,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_hang_together),
         cmocka_unit_test(a_forest_and_a_ranking_are_in_the_graph),
+        cmocka_unit_test(a_model_without_features),
         cmocka_unit_test(groves_without_trees),
         cmocka_unit_test(metadata_say_what_the_numbers_mean),
         cmocka_unit_test(metadata_of_a_ranking),
