@@ -177,15 +177,13 @@ kopt_status kp_fit_trees(const struct kp_lesson *l, const struct kp_fit_options 
     while (again) {
         st = o->ranks ? grow_one(o->ranks, &plan, crew, grown, err)
                       : grow_groves(l, &plan, crew, grown, err);
-        again = st == KOPT_ERANGE; /* more nodes than a file can have */
+        if (st == KOPT_OK)
+            st = kp_grown_plant(grown, n, o->trees_weight, &m->forest, err);
+        again = st == KOPT_ERANGE; /* more than a file can have */
         plan.leaf *= 2;
-        for (size_t g = 0; again && g < n; g++)
+        for (size_t g = 0; g < n; g++)
             kp_grown_deinit(&grown[g]);
     }
-    if (st == KOPT_OK)
-        st = kp_grown_plant(grown, n, o->trees_weight, &m->forest, err);
-    for (size_t g = 0; g < n; g++)
-        kp_grown_deinit(&grown[g]);
     kp_free(grown);
     kp_crew_free(crew);
     return st;

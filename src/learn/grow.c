@@ -412,6 +412,10 @@ kopt_status kp_grown_plant(const struct kp_grown *grown, size_t n, double weight
     for (size_t g = 0; g < n; g++)
         f->groves[g] = grown[g].grove;
     kopt_status st = kp_forest_place(f, err);
+    if (st == KOPT_OK && f->params.n_floats > KP_FOREST_FLOATS_MAX)
+        st = kp_err(err, KOPT_ERANGE,
+                    "the trees have %zu numbers: a forest is no larger than %d",
+                    f->params.n_floats, (int)KP_FOREST_FLOATS_MAX);
     if (st == KOPT_OK)
         f->values = kp_slab_new(f->params.n_floats + 1);
     if (st == KOPT_OK && !f->values)

@@ -49,7 +49,8 @@ kopt_status kp_grove_grow(const struct kp_grow_examples *e, const struct kp_grow
                           struct kp_crew *crew, struct kp_grown *out, kopt_error *err);
 void kp_grown_deinit(struct kp_grown *g);
 
-/* A forest with copies of `n` groves. Errors: KOPT_ENOMEM, KOPT_ERANGE. */
+/* A forest with copies of `n` groves. Errors: KOPT_ENOMEM, KOPT_ERANGE (larger than
+ * KP_FOREST_FLOATS_MAX). */
 kopt_status kp_grown_plant(const struct kp_grown *grown, size_t n, double weight,
                            struct kp_forest **out, kopt_error *err);
 

@@ -20,7 +20,11 @@
 #include "nn/params.h"
 #include "json/json.h"
 
-enum { KP_FOREST_TREES_MAX = 1024, KP_FOREST_NODES_MAX = 1 << 24 /* floats count so far */ };
+enum {
+    KP_FOREST_TREES_MAX = 1024,
+    KP_FOREST_NODES_MAX = 1 << 24, /* of a grove: floats count so far */
+    KP_FOREST_FLOATS_MAX = 1 << 27 /* of all tensors: half of what a model's file may have */
+};
 
 #define KP_FOREST_DOUBT 1e-3F /* the share of a grove's answer that all values have alike */
 

@@ -580,6 +580,22 @@ static void test_a_forest_of_several(void **state)
     kp_free(p);
 }
 
+/* Groves that a file has room for one by one, but not together. */
+static void test_a_forest_that_is_too_large(void **state)
+{
+    enum { N = 3 };
+    struct kp_grown grown[N] = {0};
+    struct kp_forest *f;
+    kopt_error err = {0};
+    (void)state;
+    for (size_t g = 0; g < N; g++)
+        grown[g].grove = (struct kp_grove){
+            .n_inputs = 1, .n_outputs = 1, .n_trees = 1, .n_nodes = KP_FOREST_NODES_MAX};
+    assert_int_equal(kp_grown_plant(grown, N, 0.4, &f, &err), KOPT_ERANGE);
+    assert_null(f);
+    assert_non_null(strstr(err.message, "larger"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_the_same_with_any_threads),
         cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_a_forest_of_several),
+        cmocka_unit_test(test_a_forest_that_is_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
