@@ -69,6 +69,8 @@ def main():
                     runs.append({"problem": problem, "seed": seed, "model": model, "best_us": search(a, kernel, problem, seed, model)})
         for r in runs:
             least = min(x["best_us"][-1] for x in runs if x["problem"] == r["problem"])
+            if least == float("inf"):
+                sys.exit(f"{kernel} {r['problem']}: nothing ran")
             r["share"] = [least / r["best_us"][min(n, len(r["best_us"])) - 1] for n in at]
         for model in (False, True):
             shares = list(zip(*(r["share"] for r in runs if r["model"] == model)))

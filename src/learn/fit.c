@@ -293,6 +293,18 @@ static kopt_status fit_net(struct going *g)
     return st;
 }
 
+/* What stands beside the networks; `st`: what became of them, which comes back unless this
+ * fails. */
+static kopt_status finish(const struct going *g, kopt_status st)
+{
+    kopt_status own = KOPT_OK;
+    if (g->o->ranks)
+        own = kp_ranks_correct(g->o->ranks, g->m, g->err);
+    if (own == KOPT_OK)
+        own = kp_fit_trees(g->l, g->o, g->m, g->err);
+    return own == KOPT_OK ? st : own;
+}
+
 kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
                    const struct kp_fit_hooks *hooks, struct kp_model **out, kopt_error *err)
 {
@@ -310,10 +322,8 @@ kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
     }
     if (!kp_json_set(g.m->info, "training", g.log) && st == KOPT_OK)
         st = kp_err_nomem(err);
-    if (st == KOPT_OK && o->ranks)
-        st = kp_ranks_correct(o->ranks, g.m, err);
-    if (st == KOPT_OK)
-        st = kp_fit_trees(l, o, g.m, err);
+    if (st == KOPT_OK || (st == KOPT_EFAILED && g.m->n_nets > 0))
+        st = finish(&g, st);
     if (g.m->n_nets == 0 || (st != KOPT_OK && st != KOPT_EFAILED)) {
         kp_model_free(g.m);
         return st;

@@ -58,8 +58,8 @@ struct kp_fit_hooks {
 kopt_status kp_fit(const struct kp_lesson *l, const struct kp_fit_options *o,
                    const struct kp_fit_hooks *hooks, struct kp_model **out, kopt_error *err);
 
-/* The model's forest, of what its networks learned from; kp_fit() does it. Errors: KOPT_ENOMEM,
- * KOPT_ERANGE. */
+/* The model's forest, of what its networks learned from; kp_fit() does it. Errors: KOPT_ENOMEM.
+ */
 kopt_status kp_fit_trees(const struct kp_lesson *l, const struct kp_fit_options *o,
                          struct kp_model *m, kopt_error *err);
 
