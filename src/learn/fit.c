@@ -9,7 +9,6 @@
 static struct kp_fit_options default_ranks(struct kp_fit_options o)
 {
     o.nets = 10;
-    o.grow = (struct kp_grow_plan){.trees = 30, .leaf = 4, .share = 0.6};
     o.trees_weight = 0.6;
     o.plan = (struct kp_train_plan){.seed = 1,
                                     .shards = 2,
@@ -30,8 +29,8 @@ struct kp_fit_options kp_fit_default(const struct kp_net_ops *ops)
 {
     struct kp_fit_options o = {.ops = ops, .nets = 1};
     o.shape.dropout = -1;
-    o.grow =
-        (struct kp_grow_plan){.trees = ops == kp_net_at(0) ? 30 : 0, .leaf = 4, .share = 0.6};
+    o.grow = (struct kp_grow_plan){
+        .trees = ops == kp_net_at(0) || ops->rank ? 30 : 0, .leaf = 4, .share = 0.6};
     o.trees_weight = 0.4;
     if (ops->rank)
         return default_ranks(o);

@@ -127,7 +127,7 @@ static kopt_status grow_groves(const struct kp_lesson *l, const struct kp_grow_p
 /* --- of a model that ranks -------------------------------------------------------------------
  */
 
-/* Slow configurations count little: that they are slow is enough to know. */
+/* kp_rank_worth() in single precision: other roundings would be other trees. */
 static float worth(float wanted)
 {
     return 0.1F + 0.9F * expf(-wanted / 0.3F);

@@ -45,7 +45,7 @@ static kopt_status measure_off(struct correcting *c, kopt_error *err)
         double total = 0;
         net->ops->rank(net, n, r->number + from, r->x + from * r->n_inputs, work, scores);
         for (size_t i = 0; i < n; i++) {
-            double u = 0.1 + 0.9 * exp((double)-r->wanted[from + i] / 0.3);
+            double u = kp_rank_worth((double)r->wanted[from + i]);
             mean += u * (double)(r->wanted[from + i] - scores[i]);
             total += u;
         }

@@ -16,6 +16,7 @@
  * the first term wants the times right, most of all near the best; the second, a listwise loss
  * (Cao et al., "Learning to Rank", ICML 2007), the order of the best. */
 #include "model/models.h"
+#include "model/ranking.h"
 
 #include "math/vec.h"
 #include "nn/layers.h"
@@ -159,7 +160,7 @@ static double loss_of(size_t n, const float *o, const float *y, float weight, fl
     double sum_ue = 0;
     double loss = 0;
     for (size_t i = 0; i < n; i++) {
-        double u = 0.1 + 0.9 * exp((double)-y[i] / 0.3);
+        double u = kp_rank_worth((double)y[i]);
         sum_u += u;
         sum_ue += u * (double)(o[i] - y[i]);
         d[i] = (float)u;

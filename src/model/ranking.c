@@ -274,6 +274,11 @@ void kp_ranking_correct(const struct kp_ranking *r, const float *z, float *score
     }
 }
 
+double kp_rank_worth(double wanted)
+{
+    return 0.1 + 0.9 * exp(-wanted / 0.3);
+}
+
 double kp_ranking_slowdown(double logp_first, double logp)
 {
     return exp((logp_first - logp) * KP_RANK_TEMPERATURE);

@@ -129,6 +129,10 @@ size_t kp_ranking_work(const struct kp_model *m);
 size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q, float *work,
                       uint32_t *configs, double *logp);
 
+/* What a configuration counts in learning: the slower, the less; that it is slow is enough to
+ * know. wanted: ln(time / best time of the problem). */
+double kp_rank_worth(double wanted);
+
 /* How many times as long as the first of an answer one of it takes, as the networks see it. */
 double kp_ranking_slowdown(double logp_first, double logp);
 

@@ -131,4 +131,20 @@ struct change {
     const char *message;
 };
 
+/* Each change of a good model's header is refused. Frees `m`. */
+static inline void refuse_changes(struct kp_model *m, const char *path,
+                                  const struct change *changes, size_t n)
+{
+    save(m, path);
+    kp_model_free(m);
+    struct parts p = split(path);
+    for (size_t i = 0; i < n; i++) {
+        struct kp_buf h = replaced(p.header, changes[i].from, kp_str_from(changes[i].to));
+        compose("bad.safetensors", (struct kp_str){kp_buf_text(&h), h.len}, p.data);
+        assert_refused("bad.safetensors", changes[i].message);
+        kp_buf_deinit(&h);
+    }
+    kp_buf_deinit(&p.file);
+}
+
 #endif

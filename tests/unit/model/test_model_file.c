@@ -187,17 +187,7 @@ static void test_changed_headers(void **state)
         {"\"net0.in.b\"", "\"more\":{},\"net0.in.b\"", "tensors"},
     };
     (void)state;
-    struct kp_model *m = small_model(&whole);
-    save(m, PATH);
-    kp_model_free(m);
-    struct parts p = split(PATH);
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-        struct kp_buf h = replaced(p.header, all[i].from, kp_str_from(all[i].to));
-        compose("bad.safetensors", (struct kp_str){kp_buf_text(&h), h.len}, p.data);
-        assert_refused("bad.safetensors", all[i].message);
-        kp_buf_deinit(&h);
-    }
-    kp_buf_deinit(&p.file);
+    refuse_changes(small_model(&whole), PATH, all, sizeof(all) / sizeof(*all));
 }
 
 /* "net1.in.b" of the header gets the offsets of another tensor of its size, or others that are

@@ -185,17 +185,7 @@ static void test_changed_forests(void **state)
          "tensor 'trees0.nodes': its dtype is not F32"},
     };
     (void)state;
-    struct kp_model *m = with_trees(&whole);
-    save(m, PATH);
-    kp_model_free(m);
-    struct parts p = split(PATH);
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-        struct kp_buf h = replaced(p.header, all[i].from, kp_str_from(all[i].to));
-        compose("bad.safetensors", (struct kp_str){kp_buf_text(&h), h.len}, p.data);
-        assert_refused("bad.safetensors", all[i].message);
-        kp_buf_deinit(&h);
-    }
-    kp_buf_deinit(&p.file);
+    refuse_changes(with_trees(&whole), PATH, all, sizeof(all) / sizeof(*all));
 }
 
 /* The tensors of equal sizes change places: numbers of one grove in another's, or two tensors
