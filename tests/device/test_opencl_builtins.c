@@ -90,8 +90,12 @@ static void the_code_is_the_same(void **state)
         assert_true(brief.source.len < whole.source.len + 150000); /* the header has 895 KB */
         ir_of(&whole, &a, NULL);
         ir_of(&brief, &b, NULL);
-        /* LLVM's code names PoCL's temporary file, twice: six letters are drawn at random. */
-        assert_true(difference(&a, &b) <= 12);
+        /*
+         * LLVM's code names PoCL's temporary file twice, and six letters of it are drawn at
+         * random: once in bytes, once in 7 bits each, which begin anywhere in a byte and so
+         * touch up to 7 bytes.
+         */
+        assert_true(difference(&a, &b) <= 6 + 7);
         kp_buf_deinit(&a);
         kp_buf_deinit(&b);
         kp_cl_text_deinit(&whole);
