@@ -9,6 +9,8 @@
 #ifndef KP_MATH_LANES_H
 #define KP_MATH_LANES_H
 
+#include "math/half.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -50,6 +52,23 @@ LANES_FN lanes lanes_load(const float *p, size_t n)
         part[i] = p[i];
     memcpy(&x, part, sizeof(x));
     return x;
+#endif
+}
+
+/* p[LANES], finite. */
+LANES_FN lanes lanes_load_half(const kp_half *p)
+{
+#if defined(__AVX512F__)
+    return (lanes)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+    return (lanes)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+#else
+    /* The bits in a float's places: what is short of its exponent, a factor makes good. */
+    lanes_int bits;
+    for (size_t i = 0; i < LANES; i++)
+        bits[i] = p[i];
+    lanes size = (lanes)((bits & 0x7fff) << 13) * 0x1p112F;
+    return (lanes)((lanes_int)size | ((bits & 0x8000) << 16));
 #endif
 }
 

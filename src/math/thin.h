@@ -7,6 +7,8 @@
 #ifndef KP_MATH_THIN_H
 #define KP_MATH_THIN_H
 
+#include "math/half.h"
+
 #include <stddef.h>
 
 /* y[m][n] = alpha x[m][k] w[n][k]' + beta y; ldx, ldw, ldy: floats from a row to the next. With
@@ -22,12 +24,14 @@ struct kp_thin {
     size_t ldy;
 };
 
-/* The same weights rearranged once, by which such a product becomes faster still: columns of 16
- * outputs, [n / 16, rounded up][k][16], zeros where there is no output. */
+/* The same weights rearranged once and rounded to halves, by which such a product becomes
+ * faster still, since it waits for memory: columns of 16 outputs, [n / 16, rounded up][k][16],
+ * zeros where there is no output. Each weight is rounded by at most 2^-11 of itself (2^-25
+ * below 2^-14); products and sums are of floats. */
 enum { KP_PACK = 16 };
-size_t kp_pack_size(size_t n, size_t k); /* floats */
-/* The weight of output i and input j is w[i * ldn + j * ldk]. */
-void kp_pack(size_t n, size_t k, const float *w, size_t ldn, size_t ldk, float *packed);
+size_t kp_pack_size(size_t n, size_t k); /* halves */
+/* The weight of output i and input j is w[i * ldn + j * ldk], at most KP_HALF_MAX. */
+void kp_pack(size_t n, size_t k, const float *w, size_t ldn, size_t ldk, kp_half *packed);
 
 /* y[m][n] = from + x[m][k] W'. `from`: rows ldfrom apart (0: one for all), y itself, or NULL
  * for zeros. `packed` has `depth` inputs, and the k of this product begin at packed[0]: a part
@@ -36,7 +40,7 @@ struct kp_packed {
     size_t m, n, k;
     const float *x;
     size_t ldx;
-    const float *packed;
+    const kp_half *packed;
     size_t depth;
     const float *from;
     size_t ldfrom;

@@ -209,7 +209,7 @@ LANES_FN void multiply_columns(const struct kp_packed *t, size_t i, size_t rows,
 {
     lanes sum[ROWS][WEIGHTS] = {{{0}}};
     const float *x = t->x + i * t->ldx;
-    const float *w = t->packed + j * t->depth;
+    const kp_half *w = t->packed + j * t->depth;
     for (size_t h = 0; h < t->k; h++) {
         lanes term[ROWS];
         THIN_UNROLL
@@ -217,8 +217,8 @@ LANES_FN void multiply_columns(const struct kp_packed *t, size_t i, size_t rows,
             term[q] = lanes_of(x[q * t->ldx + h]);
         THIN_UNROLL
         for (size_t r = 0; r < columns * PARTS; r++) {
-            const float *at = w + (r / PARTS * t->depth + h) * KP_PACK;
-            lanes weight = lanes_load(at + r % PARTS * LANES, LANES);
+            const kp_half *at = w + (r / PARTS * t->depth + h) * KP_PACK;
+            lanes weight = lanes_load_half(at + r % PARTS * LANES);
             in_register(&weight);
             THIN_UNROLL
             for (size_t q = 0; q < rows; q++)

@@ -13,6 +13,7 @@
  * prefix enters by one sum of rows, so that a step costs little. */
 #include "model/models.h"
 
+#include "math/thin.h"
 #include "math/vec.h"
 #include "nn/layers.h"
 
@@ -86,6 +87,55 @@ static kopt_status build(struct kp_net *net, kopt_error *err)
     return KOPT_OK;
 }
 
+/* Packed weights (math/thin.h), for prediction. NULL: the net is not prepared. */
+struct prepared {
+    kp_half *in;     /* [H][F + T D] */
+    kp_half *layers; /* [L] of [H][H] */
+    kp_half *a;      /* [P M][H] */
+    kp_half *c;      /* [P] of [M][M] */
+};
+
+static size_t lay_out_prepared(const struct kp_net *net, float *base, struct prepared *r)
+{
+    const struct kp_net_shape *s = &net->shape;
+    size_t M = units(net);
+    struct kp_carve c = {.base = base};
+    r->in = kp_carve_packed(&c, 1, s->hidden, inputs(net));
+    r->layers = kp_carve_packed(&c, s->layers, s->hidden, s->hidden);
+    r->a = kp_carve_packed(&c, 1, s->n_targets * M, s->hidden);
+    r->c = kp_carve_packed(&c, s->n_targets, M, M);
+    return c.used;
+}
+
+static size_t prepared(const struct kp_net *net)
+{
+    struct prepared r;
+    return lay_out_prepared(net, NULL, &r);
+}
+
+static void prepare(const struct kp_net *net, float *out)
+{
+    struct prepared r;
+    size_t P = net->shape.n_targets;
+    size_t M = units(net);
+    size_t H = net->shape.hidden;
+    (void)lay_out_prepared(net, out, &r);
+    kp_pack(H, inputs(net), kp_net_w(net, IN_W), inputs(net), 1, r.in);
+    kp_residual_pack(net, LAYERS, r.layers);
+    kp_pack(P * M, H, kp_net_w(net, head_at(net, H_A)), H, 1, r.a);
+    for (size_t p = 0; p < P; p++)
+        kp_pack(M, M, kp_net_w(net, head_at(net, H_C)) + p * M * M, M, 1,
+                r.c + p * kp_pack_size(M, M));
+}
+
+static struct prepared prepared_of(const struct kp_net *net)
+{
+    struct prepared r = {0};
+    if (net->prepared)
+        (void)lay_out_prepared(net, net->prepared, &r);
+    return r;
+}
+
 /* --- the trunk ------------------------------------------------------------------------------
  */
 
@@ -135,20 +185,27 @@ static void gather(const struct kp_net *net, const struct kp_batch *b, float *x)
 
 static struct kp_residual residual_of(const struct trunk *t, size_t B)
 {
-    return (struct kp_residual){LAYERS, B, t->h, t->norm, t->keep, t->pre, t->add};
+    return (struct kp_residual){.first = LAYERS,
+                                .B = B,
+                                .h = t->h,
+                                .norm = t->norm,
+                                .keep = t->keep,
+                                .pre = t->pre,
+                                .add = t->add};
 }
 
 static void trunk_forward(const struct kp_net *net, const struct kp_batch *b, uint64_t key,
-                          const struct trunk *t)
+                          const struct prepared *ready, const struct trunk *t)
 {
     size_t n = b->B * net->shape.hidden;
     size_t L = net->shape.layers;
     const struct kp_linear lin = in_layer(net, b->B);
     gather(net, b, t->x);
-    kp_linear_forward(net->blas, &lin, t->x, t->in);
+    kp_linear_forward_packed(net->blas, &lin, ready->in, t->x, t->in);
     kp_silu_forward(t->in, n, t->h);
     kp_net_drop(net, key, 0, t->h, n);
-    const struct kp_residual r = residual_of(t, b->B);
+    struct kp_residual r = residual_of(t, b->B);
+    r.packed = ready->layers;
     kp_residual_forward(net, &r, key);
     kp_layernorm_forward(
         b->B, net->shape.hidden, t->h + L * n, kp_net_w(net, head_at(net, H_NORM_G)),
@@ -236,13 +293,17 @@ static struct kp_heads heads_of(const struct kp_net *net)
 }
 
 /* u and its two layers; n rows. */
-static void head_body(const struct kp_net *net, size_t p, size_t n, const float *u, float *y,
-                      float *v, float *out)
+/* NOLINTNEXTLINE(readability-function-size): what heads_forward() and step() have in common */
+static void head_body(const struct kp_net *net, size_t p, size_t n,
+                      const struct prepared *ready, const float *u, float *y, float *v,
+                      float *out)
 {
-    size_t count = n * units(net);
+    size_t M = units(net);
+    size_t count = n * M;
     const struct kp_linear c = head_c(net, p, n);
     kp_silu_forward(u, count, y);
-    kp_linear_forward(net->blas, &c, y, v);
+    kp_linear_forward_packed(net->blas, &c, ready->c ? ready->c + p * kp_pack_size(M, M) : NULL,
+                             y, v);
     kp_silu_forward(v, count, out);
     for (size_t i = 0; i < count; i++)
         out[i] += y[i];
@@ -266,7 +327,8 @@ static void heads_forward(const struct kp_net *net, const struct kp_batch *b, co
                     kp_vec_axpy(M, 1, rows + (size_t)value[i] * M, u + i * M);
             at += net->shape.n_values[q];
         }
-        head_body(net, p, b->B, u, w->y + p * n, w->v + p * n, w->out + p * n);
+        head_body(net, p, b->B, &(struct prepared){0}, u, w->y + p * n, w->v + p * n,
+                  w->out + p * n);
     }
 }
 
@@ -327,7 +389,7 @@ static void run(const struct kp_net *net, const struct kp_batch *b, float smooth
     lay_out_trunk(net, b->B, &c, &t);
     lay_out_heads(net, b->B, grad != NULL, &c, &w);
     const float *h = t.norm + L * b->B * net->shape.hidden;
-    trunk_forward(net, b, grad ? key : 0, &t);
+    trunk_forward(net, b, grad ? key : 0, &(struct prepared){0}, &t);
     heads_forward(net, b, h, &w);
     if (!grad) {
         kp_heads_run(&heads, b, smoothing, w.out, NULL, NULL, NULL, w.z, score);
@@ -363,13 +425,14 @@ static void begin(const struct kp_net *net, const int32_t *tokens, const float *
     struct kp_carve c = {.base = temporary};
     struct trunk t;
     const struct kp_batch b = {.B = 1, .tokens = tokens, .features = features};
-    const struct kp_linear a = {1, net->shape.hidden, net->shape.n_targets * units(net),
-                                kp_net_w(net, head_at(net, H_A)),
-                                kp_net_w(net, head_at(net, H_A_BIAS))};
+    const struct prepared ready = prepared_of(net);
+    struct kp_linear a = head_a(net, 0, 1); /* .. and the other targets' */
+    a.O = net->shape.n_targets * units(net);
     (void)width;
     lay_out_trunk(net, 1, &c, &t);
-    trunk_forward(net, &b, 0, &t);
-    kp_linear_forward(net->blas, &a, t.norm + net->shape.layers * net->shape.hidden, memory);
+    trunk_forward(net, &b, 0, &ready, &t);
+    kp_linear_forward_packed(net->blas, &a, ready.a,
+                             t.norm + net->shape.layers * net->shape.hidden, memory);
 }
 
 /* The prefixes of target p's call, from those of the call before. */
@@ -409,7 +472,8 @@ static void step(const struct kp_net *net, const struct kp_net_step *s, float *m
             rows += net->shape.n_values[q] * M;
         }
     }
-    head_body(net, s->p, s->n, u, y, v, out);
+    const struct prepared ready = prepared_of(net);
+    head_body(net, s->p, s->n, &ready, u, y, v, out);
     kp_heads_logp(&heads, s->p, s->n, out, logp);
 }
 
@@ -419,6 +483,8 @@ const struct kp_net_ops kp_net_factored = {
     .build = build,
     .work = work,
     .run = run,
+    .prepared = prepared,
+    .prepare = prepare,
     .state = state,
     .scratch = scratch,
     .begin = begin,

@@ -3,6 +3,7 @@
 #ifndef KP_MODEL_MODELS_H
 #define KP_MODEL_MODELS_H
 
+#include "math/half.h"
 #include "model/net.h"
 
 extern const struct kp_net_ops kp_net_seq2seq;
@@ -19,6 +20,8 @@ struct kp_carve {
 };
 /* A piece that begins at a multiple of 16 floats. NULL when only counting. */
 float *kp_carve_take(struct kp_carve *c, size_t n);
+/* For `count` matrices w[n][k] that are packed (math/thin.h), kp_pack_size(n, k) each. */
+kp_half *kp_carve_packed(struct kp_carve *c, size_t count, size_t n, size_t k);
 
 /* A matrix of the net's, in the order in which the model declares them; its number is the
  * caller's, `scale` as enum kp_init says. */
@@ -57,13 +60,16 @@ enum {
 struct kp_residual {
     size_t first;
     size_t B;
-    float *h;    /* [L+1][B][H]: into layer l; the last is the output */
-    float *norm; /* [L][B][H] */
-    float *keep; /* [L][B][2] */
-    float *pre;  /* [L][B][H]: before silu */
-    float *add;  /* [B][H]: scratch */
+    float *h;              /* [L+1][B][H]: into layer l; the last is the output */
+    float *norm;           /* [L][B][H] */
+    float *keep;           /* [L][B][2] */
+    float *pre;            /* [L][B][H]: before silu */
+    float *add;            /* [B][H]: scratch */
+    const kp_half *packed; /* by kp_residual_pack(), for forward; NULL: it was not called */
 };
 void kp_residual_declare(struct kp_net *net, size_t first);
+/* Packs the layers' w into packed[L], room for [H][H] each. */
+void kp_residual_pack(const struct kp_net *net, size_t first, kp_half *packed);
 void kp_residual_forward(const struct kp_net *net, const struct kp_residual *r, uint64_t key);
 /* dh [B][H]: of the output; becomes that of the input. r->pre is used up. */
 void kp_residual_backward(const struct kp_net *net, const struct kp_residual *r, uint64_t key,

@@ -2,6 +2,7 @@
 #include "model/models.h"
 
 #include "base/alloc.h"
+#include "math/thin.h"
 #include "nn/layers.h"
 
 #include <math.h>
@@ -37,6 +38,12 @@ float *kp_carve_take(struct kp_carve *c, size_t n)
     float *at = c->base ? c->base + c->used : NULL;
     c->used += (n + 15) / 16 * 16;
     return at;
+}
+
+kp_half *kp_carve_packed(struct kp_carve *c, size_t count, size_t n, size_t k)
+{
+    /* Columns of 16 halves are whole floats. */
+    return (kp_half *)kp_carve_take(c, count * kp_pack_size(n, k) / 2);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */
@@ -151,9 +158,21 @@ kopt_status kp_net_new(const struct kp_net_ops *ops, const struct kp_net_shape *
     return KOPT_OK;
 }
 
+/* Is every parameter there as a half, too? */
+static bool fits_halves(const struct kp_net *net)
+{
+    bool fits = true;
+    for (size_t t = 0; t < net->params.n_tensors; t++) {
+        const struct kp_tensor *w = &net->params.tensors[t];
+        for (size_t i = 0; i < w->rows * w->cols; i++)
+            fits &= fabsf(net->values[w->offset + i]) <= KP_HALF_MAX;
+    }
+    return fits;
+}
+
 kopt_status kp_net_prepare(struct kp_net *net, kopt_error *err)
 {
-    if (net->prepared || !net->ops->prepare)
+    if (net->prepared || !net->ops->prepare || !fits_halves(net))
         return KOPT_OK;
     float *made = kp_slab_new(net->ops->prepared(net));
     if (!made)

@@ -122,9 +122,10 @@ const struct kp_net_ops *kp_net_at(size_t i);
 kopt_status kp_net_new(const struct kp_net_ops *ops, const struct kp_net_shape *shape,
                        uint64_t seed, struct kp_net **out, kopt_error *err);
 void kp_net_free(struct kp_net *net);
-/* Makes prediction faster, at the price of a copy of the parameters, until they change: who
- * changes them then calls kp_net_unprepare(). Its answers differ from those without by
- * rounding. Errors: KOPT_ENOMEM (the net is as before). */
+/* Makes prediction faster, at the price of a copy of the weights as halves (math/half.h), until
+ * they change: who changes them then calls kp_net_unprepare(). Its answers differ from those
+ * without by this rounding. A net with parameters beyond KP_HALF_MAX stays as it is. Errors:
+ * KOPT_ENOMEM (the net is as before). */
 kopt_status kp_net_prepare(struct kp_net *net, kopt_error *err);
 void kp_net_unprepare(struct kp_net *net);
 

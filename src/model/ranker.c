@@ -18,6 +18,7 @@
 #include "model/models.h"
 #include "model/ranking.h"
 
+#include "math/thin.h"
 #include "math/vec.h"
 #include "nn/layers.h"
 
@@ -46,6 +47,36 @@ static kopt_status build(struct kp_net *net, kopt_error *err)
     kp_net_declare(net, OUT_C, "out.c", 1, s->n_vocab, KP_INIT_ZERO, 0);
     kp_residual_declare(net, LAYERS);
     return KOPT_OK;
+}
+
+/* Packed weights (math/thin.h), for ranking. NULL: the net is not prepared. */
+struct prepared {
+    kp_half *in;     /* [H][F] */
+    kp_half *layers; /* [L] of [H][H] */
+};
+
+static size_t lay_out_prepared(const struct kp_net *net, float *base, struct prepared *r)
+{
+    const struct kp_net_shape *s = &net->shape;
+    struct kp_carve c = {.base = base};
+    r->in = kp_carve_packed(&c, 1, s->hidden, s->n_features);
+    r->layers = kp_carve_packed(&c, s->layers, s->hidden, s->hidden);
+    return c.used;
+}
+
+static size_t prepared(const struct kp_net *net)
+{
+    struct prepared r;
+    return lay_out_prepared(net, NULL, &r);
+}
+
+static void prepare(const struct kp_net *net, float *out)
+{
+    struct prepared r;
+    size_t F = net->shape.n_features;
+    (void)lay_out_prepared(net, out, &r);
+    kp_pack(net->shape.hidden, F, kp_net_w(net, IN_W), F, 1, r.in);
+    kp_residual_pack(net, LAYERS, r.layers);
 }
 
 struct rows {
@@ -90,20 +121,33 @@ static struct kp_linear in_layer(const struct kp_net *net, size_t B)
                               kp_net_w(net, IN_B)};
 }
 
+static struct kp_residual residual_of(const struct rows *r, size_t B)
+{
+    return (struct kp_residual){.first = LAYERS,
+                                .B = B,
+                                .h = r->h,
+                                .norm = r->norm,
+                                .keep = r->keep,
+                                .pre = r->pre,
+                                .add = r->add};
+}
+
+/* NOLINTNEXTLINE(readability-function-size): what run() and rank() have in common */
 static void forward(const struct kp_net *net, size_t B, const int32_t *numbers, const float *x,
-                    uint64_t key, const struct rows *r)
+                    uint64_t key, const struct prepared *ready, const struct rows *r)
 {
     size_t H = net->shape.hidden;
     size_t L = net->shape.layers;
     size_t n = B * H;
     const struct kp_linear in = in_layer(net, B);
+    struct kp_residual residual = residual_of(r, B);
     const float *w = kp_net_w(net, OUT_W);
     const float *c = kp_net_w(net, OUT_C);
-    kp_linear_forward(net->blas, &in, x, r->in);
+    residual.packed = ready->layers;
+    kp_linear_forward_packed(net->blas, &in, ready->in, x, r->in);
     kp_silu_forward(r->in, n, r->h);
     kp_net_drop(net, key, 0, r->h, n);
-    kp_residual_forward(
-        net, &(struct kp_residual){LAYERS, B, r->h, r->norm, r->keep, r->pre, r->add}, key);
+    kp_residual_forward(net, &residual, key);
     for (size_t i = 0; i < B; i++)
         r->o[i] = kp_vec_dot(H, r->h + L * n + i * H, w) + c[numbers[i]];
 }
@@ -123,9 +167,8 @@ static void backward(const struct kp_net *net, const struct kp_batch *b, uint64_
         for (size_t k = 0; k < H; k++)
             r->dh[i * H + k] = r->d[i] * w[k];
     }
-    kp_residual_backward(
-        net, &(struct kp_residual){LAYERS, b->B, r->h, r->norm, r->keep, r->pre, r->add}, key,
-        r->dh, grad);
+    const struct kp_residual residual = residual_of(r, b->B);
+    kp_residual_backward(net, &residual, key, r->dh, grad);
     const struct kp_linear in = in_layer(net, b->B);
     kp_net_drop(net, key, 0, r->dh, n);
     kp_silu_backward(r->in, n, r->dh, r->dh);
@@ -189,7 +232,7 @@ static void run(const struct kp_net *net, const struct kp_batch *b, float smooth
     struct rows r;
     (void)smoothing;
     lay_out(net, b->B, grad != NULL, &c, &r);
-    forward(net, b->B, b->tokens, b->features, grad ? key : 0, &r);
+    forward(net, b->B, b->tokens, b->features, grad ? key : 0, &(struct prepared){0}, &r);
     for (size_t g = 0; g < b->n_groups; g++) {
         size_t from = b->group[g];
         size_t n = b->group[g + 1] - from;
@@ -209,8 +252,11 @@ static void rank(const struct kp_net *net, size_t n, const int32_t *numbers, con
 {
     struct kp_carve c = {.base = memory};
     struct rows r;
+    struct prepared ready = {0};
+    if (net->prepared)
+        (void)lay_out_prepared(net, net->prepared, &ready);
     lay_out(net, n, false, &c, &r);
-    forward(net, n, numbers, x, 0, &r);
+    forward(net, n, numbers, x, 0, &ready, &r);
     memcpy(scores, r.o, n * sizeof(float));
 }
 
@@ -220,4 +266,6 @@ const struct kp_net_ops kp_net_ranker = {
     .build = build,
     .work = work,
     .run = run,
+    .prepared = prepared,
+    .prepare = prepare,
     .rank = rank};

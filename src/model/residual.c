@@ -2,6 +2,7 @@
 /* Layers that networks share. Layer: model. */
 #include "model/models.h"
 
+#include "math/thin.h"
 #include "nn/layers.h"
 
 #include <math.h>
@@ -38,6 +39,14 @@ static struct kp_linear layer_at(const struct kp_net *net, size_t at, size_t B)
                               kp_net_w(net, at + KP_RESIDUAL_B)};
 }
 
+void kp_residual_pack(const struct kp_net *net, size_t first, kp_half *packed)
+{
+    size_t H = net->shape.hidden;
+    for (size_t l = 0; l < net->shape.layers; l++)
+        kp_pack(H, H, kp_net_w(net, first + KP_RESIDUAL_COUNT * l + KP_RESIDUAL_W), H, 1,
+                packed + l * kp_pack_size(H, H));
+}
+
 void kp_residual_forward(const struct kp_net *net, const struct kp_residual *r, uint64_t key)
 {
     size_t H = net->shape.hidden;
@@ -45,10 +54,11 @@ void kp_residual_forward(const struct kp_net *net, const struct kp_residual *r, 
     for (size_t l = 0; l < net->shape.layers; l++) {
         size_t at = r->first + KP_RESIDUAL_COUNT * l;
         const struct kp_linear lin = layer_at(net, at, r->B);
+        const kp_half *packed = r->packed ? r->packed + l * kp_pack_size(H, H) : NULL;
         kp_layernorm_forward(r->B, H, r->h + l * n, kp_net_w(net, at + KP_RESIDUAL_NORM_G),
                              kp_net_w(net, at + KP_RESIDUAL_NORM_B), r->norm + l * n,
                              r->keep + l * r->B * 2);
-        kp_linear_forward(net->blas, &lin, r->norm + l * n, r->pre + l * n);
+        kp_linear_forward_packed(net->blas, &lin, packed, r->norm + l * n, r->pre + l * n);
         kp_silu_forward(r->pre + l * n, n, r->add);
         kp_net_drop(net, key, l + 1, r->add, n);
         for (size_t i = 0; i < n; i++)

@@ -60,10 +60,10 @@ static struct matrix matrix_of(const struct kp_seq_dims *d, size_t number)
 }
 
 struct prepared {
-    float *packed[HEAD_B]; /* by number; NULL: it is not */
-    float *words;          /* [V+1][G]: of all words with the decoder's W_x, and its bias */
-    float *read[2];        /* [n_vocab][G/2]: of a problem's words with a direction's W_x */
-    float *conv;           /* [K][n_vocab][C]: with the convolution's; NULL: there is none */
+    kp_half *packed[HEAD_B]; /* by number; NULL: it is not */
+    float *words;            /* [V+1][G]: of all words with the decoder's W_x, and its bias */
+    float *read[2];          /* [n_vocab][G/2]: of a problem's words with a direction's W_x */
+    float *conv;             /* [K][n_vocab][C]: with the convolution's; NULL: there is none */
 };
 
 static size_t lay_out_prepared(const struct kp_net *net, const struct kp_seq_dims *d,
@@ -77,7 +77,7 @@ static size_t lay_out_prepared(const struct kp_net *net, const struct kp_seq_dim
         const struct matrix m = matrix_of(d, packed_ones[i]);
         bool read = packed_ones[i] == FWD_X || packed_ones[i] == BWD_X;
         if (m.O && !(read && listed && d->conv != CONV_FRONT))
-            r->packed[packed_ones[i]] = kp_carve_take(&c, kp_pack_size(m.O, m.I));
+            r->packed[packed_ones[i]] = kp_carve_packed(&c, 1, m.O, m.I);
     }
     r->words = kp_carve_take(&c, (d->V + 1) * d->G);
     for (int i = 0; i < 2 && listed && d->conv != CONV_FRONT; i++)

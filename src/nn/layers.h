@@ -12,6 +12,7 @@
 #define KP_NN_LAYERS_H
 
 #include "math/blas.h"
+#include "math/half.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,9 @@ struct kp_linear {
 };
 void kp_linear_forward(const struct kp_blas *blas, const struct kp_linear *l, const float *x,
                        float *y);
+/* The same with w packed (math/thin.h); with `packed` NULL just the same. */
+void kp_linear_forward_packed(const struct kp_blas *blas, const struct kp_linear *l,
+                              const kp_half *packed, const float *x, float *y);
 /* dw [O][I], db [O] (NULL where b is). dx [B][I] may be NULL. */
 void kp_linear_backward(const struct kp_blas *blas, const struct kp_linear *l, const float *x,
                         const float *dy, float *dx, float *dw, float *db);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Products with weights: the linear layer and the convolution. Layer: nn. */
+#include "math/thin.h"
 #include "math/vec.h"
 #include "nn/layers.h"
 
@@ -23,6 +24,25 @@ void kp_linear_forward(const struct kp_blas *blas, const struct kp_linear *l, co
     if (l->b)
         set_rows(l->B, l->O, l->b, y);
     blas->gemm(false, true, l->B, l->O, l->I, 1, x, l->I, l->w, l->I, l->b ? 1 : 0, y, l->O);
+}
+
+void kp_linear_forward_packed(const struct kp_blas *blas, const struct kp_linear *l,
+                              const kp_half *packed, const float *x, float *y)
+{
+    const struct kp_packed p = {.m = l->B,
+                                .n = l->O,
+                                .k = l->I,
+                                .x = x,
+                                .ldx = l->I,
+                                .packed = packed,
+                                .depth = l->I,
+                                .from = l->b,
+                                .y = y,
+                                .ldy = l->O};
+    if (packed)
+        kp_thin_best()->multiply_packed(&p);
+    else
+        kp_linear_forward(blas, l, x, y);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters of the contract */

@@ -13,19 +13,39 @@ enum { ARRAYS_MAX = 8 };
 
 struct rig {
     struct kp_rng rng;
-    float *arrays[ARRAYS_MAX];
+    void *arrays[ARRAYS_MAX];
     size_t n_arrays;
 };
 
-static float *array(struct rig *g, size_t n)
+static void *kept(struct rig *g, size_t n, size_t size)
 {
-    float *x = kp_calloc(n ? n : 1, sizeof(float));
+    void *x = kp_calloc(n ? n : 1, size);
     assert_non_null(x);
     assert_true(g->n_arrays < ARRAYS_MAX);
     g->arrays[g->n_arrays++] = x;
+    return x;
+}
+
+static float *array(struct rig *g, size_t n)
+{
+    float *x = kept(g, n, sizeof(float));
     for (size_t i = 0; i < n; i++)
         x[i] = (float)kp_rng_normal(&g->rng);
     return x;
+}
+
+/* Weights that are halves, so that packing them rounds nothing. */
+static float *weights(struct rig *g, size_t n)
+{
+    float *w = array(g, n);
+    for (size_t i = 0; i < n; i++)
+        w[i] = kp_half_value(kp_half_of(w[i]));
+    return w;
+}
+
+static kp_half *halves(struct rig *g, size_t n, size_t k)
+{
+    return kept(g, kp_pack_size(n, k), sizeof(kp_half));
 }
 
 static void free_arrays(struct rig *g)
@@ -125,8 +145,8 @@ enum from { NOTHING, ONE_ROW, ITSELF };
 static void check_packed(struct rig *g, const struct kp_thin_way *way, struct kp_packed t,
                          size_t skip, enum from from)
 {
-    const float *w = array(g, t.n * t.depth);
-    float *packed = array(g, kp_pack_size(t.n, t.depth));
+    const float *w = weights(g, t.n * t.depth);
+    kp_half *packed = halves(g, t.n, t.depth);
     const float *bias = array(g, t.n);
     t.ldx = t.k + 3;
     t.ldy = t.n + 2;
@@ -182,13 +202,13 @@ static void test_pack_turned(void **state)
     enum { N = 21, K = 5 };
     struct rig g = {0};
     kp_rng_init(&g.rng, 7);
-    const float *w = array(&g, (size_t)K * N);
-    float *packed = array(&g, kp_pack_size(N, K));
+    const float *w = weights(&g, (size_t)K * N);
+    kp_half *packed = halves(&g, N, K);
     assert_int_equal(kp_pack_size(N, K), 32 * K);
     kp_pack(N, K, w, 1, N, packed);
     for (size_t i = 0; i < 32; i++)
         for (size_t j = 0; j < K; j++)
-            assert_true(packed[(i / KP_PACK * K + j) * KP_PACK + i % KP_PACK] ==
+            assert_true(kp_half_value(packed[(i / KP_PACK * K + j) * KP_PACK + i % KP_PACK]) ==
                         (i < N ? w[j * N + i] : 0));
     free_arrays(&g);
 }
@@ -206,7 +226,7 @@ static void test_rows_alone(void **state)
     kp_rng_init(&g.rng, 8);
     const float *w = array(&g, (size_t)N * K);
     const float *x = array(&g, (size_t)M * K);
-    float *packed = array(&g, kp_pack_size(N, K));
+    kp_half *packed = halves(&g, N, K);
     float *all = array(&g, (size_t)M * N);
     float *some = array(&g, (size_t)M * N);
     kp_pack(N, K, w, K, 1, packed);
@@ -239,6 +259,7 @@ static void test_empty(void **state)
     for (size_t i = 0; (way = kp_thin_at(i)) != NULL; i++) {
         float y[2] = {3, 4};
         const float x[2] = {1, 1};
+        const kp_half packed[KP_PACK] = {0};
         struct kp_thin t = {1, 2, 0, 1, 0.5F, x, 2, x, 2, y, 2};
         way->multiply(&t);
         assert_true(y[0] == 1.5F && y[1] == 2);
@@ -247,7 +268,7 @@ static void test_empty(void **state)
         t.m = 1;
         t.n = 0;
         way->multiply(&t);
-        struct kp_packed p = {0, 2, 1, x, 2, x, 1, NULL, 0, y, 2};
+        struct kp_packed p = {0, 2, 1, x, 2, packed, 1, NULL, 0, y, 2};
         way->multiply_packed(&p);
         p.m = 1;
         p.n = 0;

@@ -2,6 +2,7 @@
 /* The network that ranks: gradients by finite differences, what its loss wants, and that
  * ranking is what was learned. */
 #include "base/alloc.h"
+#include "math/half.h"
 #include "model/net.h"
 #include "support/test.h"
 
@@ -168,6 +169,33 @@ static void test_loss_is_of_what_is_ranked(void **state)
     kp_net_free(net);
 }
 
+/* Preparing changes nothing but the roundings of weights to halves. */
+static void test_prepared(void **state)
+{
+    (void)state;
+    struct rows r;
+    fill(&r);
+    for (int halves = 0; halves < 2; halves++) {
+        struct kp_net *net = make(0);
+        float plain[ROWS];
+        float ready[ROWS];
+        float *work = kp_slab_new(net->ops->work(net, ROWS, false));
+        for (size_t i = 0; halves && i < net->params.n_floats; i++)
+            net->values[i] = kp_half_value(kp_half_of(net->values[i]));
+        net->ops->rank(net, ROWS, r.numbers, r.x, work, plain);
+        assert_int_equal(kp_net_prepare(net, NULL), KOPT_OK);
+        assert_non_null(net->prepared);
+        net->ops->rank(net, ROWS, r.numbers, r.x, work, ready);
+        /* Scores near 0.3 from three layers' sums, in another order; else rounded by some 2^-11
+         * of their parts. */
+        for (size_t i = 0; i < ROWS; i++)
+            assert_true(fabsf(plain[i] - ready[i]) <= (halves ? 2e-6F : 3e-3F));
+        assert_true(halves || memcmp(plain, ready, sizeof(plain)) != 0);
+        kp_slab_free(work);
+        kp_net_free(net);
+    }
+}
+
 static void test_shapes(void **state)
 {
     (void)state;
@@ -185,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_gradients_under_dropout),
-        cmocka_unit_test(test_loss_is_of_what_is_ranked), cmocka_unit_test(test_shapes)};
+        cmocka_unit_test(test_loss_is_of_what_is_ranked), cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_shapes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
