@@ -3,6 +3,7 @@
 #include "cli/cmds.h"
 #include "cli/json.h"
 #include "cli/mem.h"
+#include "cli/outside.h"
 #include "cli/rows.h"
 #include "cli/rules.h"
 #include "cli/table.h"
@@ -38,26 +39,6 @@ static void show(struct cli *c, const kopt_prediction *p, size_t n)
     }
     cli_table_print(t, &c->out, 0);
     cli_table_free(t);
-}
-
-/* --- what the model never saw --------------------------------------------------------------
- */
-
-enum { WORDS_SHOWN = 8 };
-
-static void note_outside(struct cli *c, const kopt_outside *x)
-{
-    struct cli_text words = {0};
-    if (!x->words) {
-        cli_note(c, "%s=%s is outside of what the model learned from (%.15g to %.15g)",
-                 x->field, x->value, x->low, x->high);
-        return;
-    }
-    for (size_t i = 0; i < x->n_words && i < WORDS_SHOWN; i++)
-        cli_text_addf(&words, "%s%s", i ? ", " : "", x->words[i]);
-    cli_note(c, "%s=%s is none of the words that the model learned from (%s%s)", x->field,
-             x->value, words.ptr ? words.ptr : "", x->n_words > WORDS_SHOWN ? ", .." : "");
-    free(words.ptr);
 }
 
 static void json_outside(struct cli_json *j, const kopt_outside *x, size_t n)
@@ -112,8 +93,7 @@ static void answer(struct cli *c, const struct answer *a, const struct predict_o
         show_json(a);
     else
         show(c, a->p, a->n);
-    for (size_t i = 0; i < a->n_outside; i++)
-        note_outside(c, &a->outside[i]);
+    cli_note_outside(c, a->outside, a->n_outside);
     if (a->n < (size_t)o->top)
         cli_note(c, "no more configurations satisfy the rules");
 }

@@ -2,6 +2,7 @@
 /* kopt tune: search a kernel's parameters by measurement. */
 #include "cli/cmds.h"
 #include "cli/mem.h"
+#include "cli/outside.h"
 #include "cli/paths.h"
 #include "cli/rules.h"
 #include "cli/signals.h"
@@ -114,6 +115,21 @@ static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view
     return code;
 }
 
+/* What the model says of a problem unlike those that it learned from is worth little. A model
+ * that does not open, or sizes that it does not take, the session reports. */
+static void note_outside(struct cli *c, const char *model, const struct cli_target *t)
+{
+    kopt_model *m = NULL;
+    kopt_outside *outside = NULL;
+    size_t n = 0;
+    kopt_error err;
+    if (kopt_model_open(model, &m, &err) == KOPT_OK &&
+        kopt_model_outside(m, t->problem, t->n_problem, &outside, &n, &err) == KOPT_OK)
+        cli_note_outside(c, outside, n);
+    kopt_text_free((char *)outside);
+    kopt_model_close(m);
+}
+
 static int run(struct cli *c, const struct cli_args *args, const void *options)
 {
     const struct cli_tune_options *o = options;
@@ -145,6 +161,8 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         to.compile_cache = cache;
         to.model = model;
         to.callbacks = cli_tune_view_callbacks(&view);
+        if (model)
+            note_outside(c, model, &t);
         code = tune(c, &to, &view);
         free(cache);
         free(model);

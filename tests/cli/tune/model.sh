@@ -43,6 +43,8 @@ echo "-- again: nothing is measured"
 kopt tune $tiles $common --store s.db --model m.model --model-top 5 --json -q | json_lines done from_store | grep report
 echo "-- no model"
 kopt tune $tiles $common --store s.db --json -q | json_lines predicted best_rank predicted_share best_from | grep report
+echo "-- what it never saw"
+kopt tune "$DATA/tiles.cl" M=400 N=80 $common --no-store --model m.model --model-top 2 2>&1 | grep outside
 echo "-- what does not fit"
 head -c 500 m.model >cut.model
 sed 's/kernel  tiles/kernel  stones/; s/void tiles/void stones/' "$DATA/tiles.cl" >stones.cl
