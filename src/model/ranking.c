@@ -285,15 +285,20 @@ double kp_ranking_slowdown(double logp_first, double logp)
 }
 
 /* --- asking ---------------------------------------------------------------------------------
- */
+ *
+ * A member is a network with its share of the trees. What they have in common, their mean and
+ * the correction, is a configuration's score; how far they are apart says how sure it is. */
 
 struct asking {
     float *z;         /* [n_coordinates] */
     float *x;         /* [n_configs][F] */
     float *scores;    /* [n_configs] */
     float *one;       /* [n_configs] */
+    float *trees;     /* [n_configs]: what all trees say */
     int32_t *numbers; /* [n_configs]: those that are allowed */
     int32_t *taken;   /* [n_configs] */
+    float *apart;     /* [n_nets][n_configs]: what a member says, less the score */
+    float *best;      /* [n_nets]: of those that are taken, as a member sees them */
     float *work;
 };
 
@@ -309,8 +314,11 @@ static void lay_out(const struct kp_model *m, struct kp_carve *c, struct asking 
     a->x = kp_carve_take(c, n * inputs(m));
     a->scores = kp_carve_take(c, n);
     a->one = kp_carve_take(c, n);
+    a->trees = kp_carve_take(c, n);
     a->numbers = (int32_t *)(void *)kp_carve_take(c, n);
     a->taken = (int32_t *)(void *)kp_carve_take(c, n);
+    a->apart = kp_carve_take(c, m->n_nets * n);
+    a->best = kp_carve_take(c, m->n_nets);
     a->work = kp_carve_take(c, m->nets[0]->ops->work(m->nets[0], n, false));
 }
 
@@ -336,14 +344,59 @@ static bool is_allowed(const struct kp_beam_space *s, const uint32_t *config, si
     return kp_space_rank(s->space, theirs, &rank);
 }
 
+/* Trees of member k, none where there are fewer trees than members. */
+static struct kp_grove trees_of(const struct kp_model *m, size_t k)
+{
+    struct kp_grove g = m->forest->groves[0];
+    size_t from = k * g.n_trees / m->n_nets;
+    g.n_trees = (k + 1) * g.n_trees / m->n_nets - from;
+    g.roots += from;
+    return g;
+}
+
 static void hear_forest(const struct kp_model *m, size_t n, const struct asking *a)
 {
+    size_t C = m->ranking->n_configs;
     float w = (float)m->forest->weight;
-    kp_grove_ask_rows(&m->forest->groves[0], n, a->x, a->one);
+    float share = 1 / (float)m->forest->groves[0].n_trees;
+    memset(a->trees, 0, n * sizeof(float));
+    for (size_t k = 0; k < m->n_nets; k++) {
+        const struct kp_grove own = trees_of(m, k);
+        if (own.n_trees == 0)
+            continue;
+        kp_grove_ask_rows(&own, n, a->x, a->one);
+        for (size_t i = 0; i < n; i++) {
+            a->trees[i] += share * (float)own.n_trees * a->one[i];
+            a->apart[k * C + (size_t)a->numbers[i]] += w / (1 - w) * a->one[i];
+        }
+    }
+    for (size_t k = 0; k < m->n_nets; k++) {
+        bool has_own = trees_of(m, k).n_trees > 0;
+        for (size_t i = 0; i < n; i++) {
+            float *apart = &a->apart[k * C + (size_t)a->numbers[i]];
+            *apart = (1 - w) * *apart - (has_own ? w * a->trees[i] : 0);
+        }
+    }
     for (size_t i = 0; i < n; i++) {
         float *score = &a->scores[a->numbers[i]];
-        *score = (1 - w) * *score + w * a->one[i];
+        *score = (1 - w) * *score + w * a->trees[i];
     }
+}
+
+/* Scores of the networks by number, and how far each is from their mean. */
+static void hear_networks(const struct kp_model *m, size_t n, const struct asking *a)
+{
+    size_t C = m->ranking->n_configs;
+    for (size_t k = 0; n && k < m->n_nets; k++) {
+        m->nets[k]->ops->rank(m->nets[k], n, a->numbers, a->x, a->work, a->one);
+        for (size_t i = 0; i < n; i++) {
+            a->apart[k * C + (size_t)a->numbers[i]] = a->one[i];
+            a->scores[a->numbers[i]] += a->one[i] / (float)m->n_nets;
+        }
+    }
+    for (size_t k = 0; k < m->n_nets; k++)
+        for (size_t i = 0; i < n; i++)
+            a->apart[k * C + (size_t)a->numbers[i]] -= a->scores[a->numbers[i]];
 }
 
 /* Scores by number; those that are not allowed have none. Returns how many are allowed. */
@@ -363,11 +416,7 @@ static size_t score(const struct kp_model *m, const struct kp_rank_question *q,
         a->numbers[n++] = (int32_t)c;
     }
     memset(a->scores, 0, r->n_configs * sizeof(float));
-    for (size_t k = 0; n && k < m->n_nets; k++) {
-        m->nets[k]->ops->rank(m->nets[k], n, a->numbers, a->x, a->work, a->one);
-        for (size_t i = 0; i < n; i++)
-            a->scores[a->numbers[i]] += a->one[i] / (float)m->n_nets;
-    }
+    hear_networks(m, n, a);
     kp_ranking_correct(r, a->z, a->scores);
     if (m->forest)
         hear_forest(m, n, a);
@@ -385,6 +434,59 @@ static double log_of_sum(const struct asking *a, size_t n)
     return log(sum) - least / KP_RANK_TEMPERATURE;
 }
 
+/* --- the answer ---------------------------------------------------------------------------
+ */
+
+/* Of those that are not taken. */
+static int32_t fastest(const struct asking *a, size_t n)
+{
+    int32_t best = -1;
+    for (size_t j = 0; j < n; j++) {
+        int32_t c = a->numbers[j];
+        if (!a->taken[c] && (best < 0 || a->scores[c] < a->scores[best]))
+            best = c;
+    }
+    return best;
+}
+
+/* By how much the best of those that are taken becomes better with configuration c, summed over
+ * the members. */
+static double gain_of(const struct kp_model *m, const struct asking *a, int32_t c)
+{
+    const float *apart = a->apart + c;
+    double gain = 0;
+    for (size_t k = 0; k < m->n_nets; k++)
+        gain += fmax(0, (double)(a->best[k] - a->scores[c] - apart[k * m->ranking->n_configs]));
+    return gain;
+}
+
+/* Of those that are not taken the one that gains most, of equal ones the fastest. *hope becomes
+ * false where none gains anything, and none ever will. */
+static int32_t most_promising(const struct kp_model *m, const struct asking *a, size_t n,
+                              bool *hope)
+{
+    int32_t best = fastest(a, n);
+    double most = gain_of(m, a, best);
+    for (size_t j = 0; j < n; j++) {
+        int32_t c = a->numbers[j];
+        double gain = a->taken[c] ? 0 : gain_of(m, a, c);
+        if (gain > most || (gain == most && gain > 0 && a->scores[c] < a->scores[best])) {
+            most = gain;
+            best = c;
+        }
+    }
+    *hope = most > 0;
+    return best;
+}
+
+static void take(const struct kp_model *m, const struct asking *a, int32_t c)
+{
+    a->taken[c] = 1;
+    for (size_t k = 0; k < m->n_nets; k++)
+        a->best[k] =
+            fminf(a->best[k], a->scores[c] + a->apart[k * m->ranking->n_configs + (size_t)c]);
+}
+
 /* NOLINTBEGIN(readability-non-const-parameter): memory that is written by way of its pieces */
 size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q, float *work,
                       uint32_t *configs, double *logp)
@@ -398,15 +500,15 @@ size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q
     size_t k = q->k < n ? q->k : n;
     double total = n ? log_of_sum(&a, n) : 0;
     memset(a.taken, 0, r->n_configs * sizeof(*a.taken));
+    for (size_t i = 0; i < m->n_nets; i++)
+        a.best[i] = INFINITY;
+    bool hope = true;
     for (size_t i = 0; i < k; i++) {
-        int32_t best = -1;
-        for (size_t j = 0; j < n; j++)
-            if (!a.taken[a.numbers[j]] && (best < 0 || a.scores[a.numbers[j]] < a.scores[best]))
-                best = a.numbers[j];
-        a.taken[best] = 1;
-        memcpy(configs + i * r->n_targets, r->configs + (size_t)best * r->n_targets,
+        int32_t c = i == 0 || !hope ? fastest(&a, n) : most_promising(m, &a, n, &hope);
+        take(m, &a, c);
+        memcpy(configs + i * r->n_targets, r->configs + (size_t)c * r->n_targets,
                r->n_targets * sizeof(*configs));
-        logp[i] = -(double)a.scores[best] / KP_RANK_TEMPERATURE - total;
+        logp[i] = -(double)a.scores[c] / KP_RANK_TEMPERATURE - total;
     }
     return k;
 }

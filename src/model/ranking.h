@@ -123,9 +123,10 @@ struct kp_rank_question {
 };
 /* Floats of memory that kp_ranking_ask() works in. */
 size_t kp_ranking_work(const struct kp_model *m);
-/* configs[k][n_targets], logp[k]: of the known configurations that are allowed the k fastest,
- * by the mean of the networks with their correction and the trees, and softmax(-score / 0.1)
- * over all that are allowed. Returns how many. */
+/* configs[k][n_targets], logp[k]: of the known configurations that are allowed k, first the
+ * fastest by the score (the mean of the networks with their correction, and the trees), then
+ * each time the one that is expected to improve the best of those before it most, and the
+ * logarithm of softmax(-score / 0.1) over all that are allowed. Returns how many. */
 size_t kp_ranking_ask(const struct kp_model *m, const struct kp_rank_question *q, float *work,
                       uint32_t *configs, double *logp);
 
