@@ -121,9 +121,15 @@ static int train(struct cli *c, const struct train_options *o, const struct cli_
     struct cli_train_view view;
     kopt_error err = {0};
     kopt_train_options to = fill(o, args, rules);
+    bool spares = access(o->out, F_OK) == 0;
     char *partial = cli_strf("%s.partial", o->out);
-    if (o->resume && access(partial, F_OK) != 0)
+    bool begun = access(partial, F_OK) == 0;
+    if (o->resume && !begun)
         cli_note(c, "there is no %s to go on from: from the start", partial);
+    if (!o->resume && begun)
+        cli_note(c,
+                 "%s, of a training that was stopped, is begun anew; --resume goes on from it",
+                 partial);
     free(partial);
     cli_train_view_init(&view, c, o->json, o->out);
     to.user = &view;
@@ -137,10 +143,8 @@ static int train(struct cli *c, const struct train_options *o, const struct cli_
         cli_train_end(&view, st == KOPT_EINTR);
     (void)fflush(stdout);
     if (st == KOPT_EINTR) {
-        cli_note(c,
-                 "interrupted: %s has what was learned so far; the same command with "
-                 "--resume goes on from there",
-                 o->out);
+        cli_note(c, "interrupted: %s %s; the same command with --resume goes on from there",
+                 o->out, spares ? "is left as it was" : "has what was learned so far");
         return CLI_EXIT_INTERRUPTED;
     }
     if (st != KOPT_OK)
@@ -456,8 +460,8 @@ const struct cli_command cli_cmd_train = {
         "that is nearly as fast as the best; parameters without effect are put in their "
         "canonical form; rows that cannot be used are counted and the first is named.\n\n"
         "FILE is written at the end, at once. Until then FILE.partial keeps the state of the "
-        "training. Ctrl-C stops after the running epoch and writes what was learned; once more "
-        "exits at once.",
+        "training. Ctrl-C stops after the running epoch; once more exits at once. What was learned by "
+        "then is written, but never over a model that was there before.",
     .opts = opts,
     .n_opts = CLI_LEN(opts),
     .examples = examples,

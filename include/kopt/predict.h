@@ -254,10 +254,11 @@ typedef struct kopt_train_options {
 KOPT_API void kopt_train_options_init(kopt_train_options *o);
 
 /* Writes `out` at the end, at once; until then `out`.partial has the state of the training, a
- * few seconds old at most. Errors: those of the data (KOPT_EIO, KOPT_EINPUT, KOPT_ERANGE),
- * KOPT_EUSAGE (options; `resume` and a state of another training), KOPT_EINTR (`epoch` ended
- * it: `out` has what was learned, `out`.partial stays), KOPT_EFAILED (the loss is no number any
- * more; the last good model was written, where there was one), KOPT_EFULL, KOPT_ENOMEM. */
+ * few seconds old at most. A training that does not come to its end writes what it learned, but
+ * never over a file that stood at `out` when it began. Errors: those of the data (KOPT_EIO,
+ * KOPT_EINPUT, KOPT_ERANGE), KOPT_EUSAGE (options; `resume` and a state of another training),
+ * KOPT_EINTR (`epoch` ended it; `out`.partial stays), KOPT_EFAILED (the loss is no number any
+ * more; the last good values count, where there were any), KOPT_EFULL, KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_train(const kopt_train_options *o, kopt_error *err);
 /* Names of the networks, from 0; NULL past the end. `about` may be NULL. */
 KOPT_API const char *kopt_network(size_t i, const char **about);

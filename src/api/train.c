@@ -34,6 +34,7 @@ struct training {
     struct kp_partial *partial; /* NULL: from the start */
     size_t n_params;            /* of one network */
     int64_t saved_ns;
+    bool spares; /* a model stands at `out`: one that was not trained to its end spares it */
     bool stopped;
     unsigned epoch; /* done, of network `net` */
     size_t net;
@@ -204,6 +205,7 @@ static kopt_status read_options(struct training *t)
     if (!t->partial_path)
         return kp_err_nomem(t->err);
     (void)snprintf(t->partial_path, n, "%s.partial", o->out);
+    t->spares = kp_file_exists(o->out);
     return KOPT_OK;
 }
 
@@ -549,21 +551,24 @@ static kopt_status prepare(struct training *t)
 static kopt_status write_model(struct training *t, struct kp_model *m, kopt_status why)
 {
     kopt_error err;
+    bool whole = why == KOPT_OK && !t->stopped;
+    const char *became = t->spares ? "is left as it was" : "has what was learned so far";
     if (!kp_json_each(t->info, add_member, m->info))
         return kp_err_nomem(t->err);
-    kopt_status st = kp_model_save(m, t->o->out, &err);
+    kopt_status st = whole || !t->spares ? kp_model_save(m, t->o->out, &err) : KOPT_OK;
     if (st != KOPT_OK) {
         if (t->err)
             *t->err = err;
         return st;
     }
     if (t->stopped && why == KOPT_OK) {
-        st = kp_err(t->err, KOPT_EINTR,
-                    "stopped after epoch %u of network %zu; %s has what was learned so far",
-                    t->epoch, t->net + 1, t->o->out);
+        st = kp_err(t->err, KOPT_EINTR, "stopped after epoch %u of network %zu; %s %s",
+                    t->epoch, t->net + 1, t->o->out, became);
         kp_err_hint(t->err, "resuming goes on from %s", kp_base_name(t->partial_path));
         return st;
     }
+    if (!whole)
+        kp_err_wrap(t->err, "%s %s", t->o->out, became);
     (void)unlink(t->partial_path);
     return why;
 }

@@ -223,8 +223,7 @@ static kopt_status broken(const struct teaching *t, kopt_error *err)
 {
     kopt_status st =
         kp_err(err, KOPT_EFAILED,
-               "the loss is not a number any more in epoch %u; the values of epoch "
-               "%u are kept",
+               "the loss is not a number any more in epoch %u; the best before was epoch %u",
                t->s.epoch + 1, t->s.best_epoch);
     kp_err_hint(err, "a lower learning rate usually helps");
     return st;

@@ -6,14 +6,17 @@ train=(kopt train data.csv --rules "$DATA/tiles.kopt" --model factored --nets 2 
 "${train[@]}" -o whole.model -q >whole || exit
 # In its second network; it cannot end before it is stopped: nobody reads what it writes, and a pipe holds less.
 mkfifo pipe
-"${train[@]}" -o m.model >pipe 2>notes &
-pid=$!
-exec 3<pipe
-for ((i = 0; i < 405; i++)); do read -r line <&3; done
-kill -INT $pid
-cat <&3 >lines
-wait $pid
-echo "exit $?"
+stop() {
+    "${train[@]}" "$@" >pipe 2>notes &
+    pid=$!
+    exec 3<pipe
+    for ((i = 0; i < 405; i++)); do read -r line <&3; done
+    kill -INT $pid
+    cat <&3 >lines
+    wait $pid
+    echo "exit $?"
+}
+stop -o m.model
 tail -1 lines | json_lines interrupted file
 grep -v '^$' notes | tail -2
 ls
@@ -31,6 +34,20 @@ cmp <(networks whole) <(networks lines) && echo "the same networks"
 printf x >m.model.partial
 "${train[@]}" -o m.model --resume -q >lines
 echo "exit $?"
+# What is not whole replaces nothing that was there.
+echo "a good model" >good.model
+stop -o good.model
+tail -1 notes
+cat good.model
+stop -o good.model 2>&1
+head -1 notes
+rm good.model.partial
+for file in good.model new.model; do
+    "${train[@]}" -o $file -q --rate 30000 2>&1 >/dev/null | grep error
+done
+cat good.model
+kopt predict new.model M=100 N=50 >/dev/null && echo "the last good values can be asked"
+ls *.partial
 rm m.model.partial
 "${train[@]}" -o m.model --resume 2>&1 >lines | head -1
 cmp whole.model m.model
