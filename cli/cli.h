@@ -26,6 +26,7 @@ struct cli {
     const char *path;    /* "kopt store show", for messages */
     char *store_words;   /* " --store PATH" where it was given, to go behind the commands that
                             messages name; else NULL */
+    int write_error;     /* errno of the first result that could not be written; 0 = none */
     const struct cli_command *root;
     const struct cli_command *command;
 };
@@ -52,6 +53,9 @@ const char *cli_see(const struct cli *c, const char *words, const char *does,
                     char out[CLI_HINT]);
 /* " --store PATH", or "" for the store that commands find by themselves. */
 const char *cli_store_words(const struct cli *c);
+
+/* Results that were printed leave the program. False: they cannot be written. */
+bool cli_flush(struct cli *c);
 
 /* printf on stdout. */
 __attribute__((format(printf, 2, 3))) void cli_print(struct cli *c, const char *fmt, ...);

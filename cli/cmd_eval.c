@@ -50,7 +50,7 @@ static void json_start(const struct view *v, const kopt_eval_start *s)
     cli_json_u64(&j, "known", s->known);
     cli_json_bool(&j, "same_data", s->same_data != 0);
     cli_json_end(&j);
-    (void)fflush(stdout);
+    (void)cli_flush(v->c);
 }
 
 static void on_start(void *user, const kopt_eval_start *s)

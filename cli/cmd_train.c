@@ -141,7 +141,7 @@ static int train(struct cli *c, const struct train_options *o, const struct cli_
     cli_progress_clear(&view.progress);
     if (st == KOPT_OK || st == KOPT_EINTR)
         cli_train_end(&view, st == KOPT_EINTR);
-    (void)fflush(stdout);
+    (void)cli_flush(c);
     if (st == KOPT_EINTR) {
         cli_note(c, "interrupted: %s %s; the same command with --resume goes on from there",
                  o->out, spares ? "is left as it was" : "has what was learned so far");

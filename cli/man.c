@@ -110,9 +110,9 @@ static const char *const sections_before[] = {
     ".TP\n1\nThe work failed: nothing valid was found, no such result.",
     ".TP\n2\nWrong use: an option, a name or a value on the command line.",
     ".TP\n3\nThe environment: no device, driver or helper program; a store that is locked or a "
-    "disk that is full.",
+    "disk that is full, for results on standard output as well.",
     ".TP\n4\nA file is not valid or cannot be read or written; messages about kernel files have "
-    "file, line and column.",
+    "file, line and column. Standard output that cannot be written counts as such a file.",
     ".TP\n130\nInterrupted; what was measured is in the store, what was learned in the model.",
     ".SH ENVIRONMENT",
     ".TP\n.B KOPT_STORE\nThe store, where \\-\\-store does not say.",

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/mem.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,10 +102,19 @@ static void print_excerpt(struct cli *c, const kopt_error *err)
     free(after.ptr);
 }
 
+bool cli_flush(struct cli *c)
+{
+    errno = 0;
+    bool ok = fflush(stdout) == 0;
+    if (!ok && !c->write_error)
+        c->write_error = errno;
+    return ok;
+}
+
 int cli_fail(struct cli *c, const kopt_error *err)
 {
     struct cli_term *t = &c->err;
-    (void)fflush(c->out.file);
+    (void)cli_flush(c);
     print_label(c, CLI_RED, "error");
     const char *text = err->message[0] ? err->message : kopt_status_text(err->code);
     (void)fprintf(t->file, "%s\n", text);

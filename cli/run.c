@@ -61,12 +61,12 @@ static char *join(int argc, char **argv)
 /* A full disk or a closed pipe behind stdout is a failure of ours. */
 static int finish(struct cli *c, int code)
 {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (cli_flush(c) && !ferror(stdout))
         return code;
-    const char *why = errno ? strerror(errno) : ""; /* NOLINT(concurrency-mt-unsafe) */
-    int failed = cli_failf(c, KOPT_EFAILED, NULL, "cannot write the results%s%s",
-                           why[0] ? ": " : "", why);
+    int e = c->write_error; /* 0: it was stdio that wrote, and nothing was left to try again */
+    const char *why = e ? strerror(e) : ""; /* NOLINT(concurrency-mt-unsafe) */
+    int failed = cli_failf(c, e == ENOSPC || e == EDQUOT ? KOPT_EFULL : KOPT_EIO, NULL,
+                           "cannot write the results%s%s", why[0] ? ": " : "", why);
     return code ? code : failed;
 }
 

@@ -24,7 +24,7 @@ static void copy(char *out, size_t bytes, const char *s)
 
 /* --- start -------------------------------------------------------------------------------- */
 
-static void json_start(const kopt_tune_start *s)
+static void json_start(struct cli *c, const kopt_tune_start *s)
 {
     struct cli_json j = cli_json_begin(stdout, "start");
     cli_json_str(&j, "kernel", s->kernel);
@@ -45,7 +45,7 @@ static void json_start(const kopt_tune_start *s)
     cli_json_u64(&j, "predictions", s->predictions);
     cli_json_u64(&j, "predictions_dropped", s->predictions_dropped);
     cli_json_end(&j);
-    (void)fflush(stdout);
+    (void)cli_flush(c);
 }
 
 /* "20 predictions of gemm.model first (3 are not in this space)" */
@@ -75,7 +75,7 @@ static void on_start(void *user, const kopt_tune_start *s)
     v->compilers = s->compilers;
     v->predictions = s->predictions;
     if (v->json)
-        json_start(s);
+        json_start(c, s);
     char valid[CLI_NUM];
     char all[CLI_NUM];
     char budget[CLI_NUM];
@@ -150,7 +150,7 @@ static void on_result(void *user, const kopt_result *r, const char *config)
         struct cli_json j = cli_json_begin(stdout, "result");
         cli_json_result(&j, r, false);
         cli_json_end(&j);
-        if (fflush(stdout) != 0 && v->tuner)
+        if (!cli_flush(v->c) && v->tuner)
             kopt_tuner_stop(v->tuner);
     }
     if (v->c->verbosity > 0)
