@@ -15,6 +15,7 @@
 #include <string.h>
 
 struct loading {
+    const char *path;
     struct kp_model *m;
     struct kp_json *header;
     const struct kp_json *meta;
@@ -191,6 +192,18 @@ static kopt_status check_fields(struct loading *l)
     return KOPT_OK;
 }
 
+/* "gemm.model: gemm.cu": where the rules are, for messages. NULL: no memory. */
+static const char *rules_place(const struct loading *l)
+{
+    const char *slash = strrchr(l->path, '/');
+    const char *file = slash ? slash + 1 : l->path;
+    size_t bytes = strlen(file) + strlen(l->m->rules_path) + sizeof(": ");
+    char *place = kp_arena_alloc(&l->m->arena, bytes, 1);
+    if (place)
+        (void)snprintf(place, bytes, "%s: %s", file, l->m->rules_path);
+    return place;
+}
+
 static kopt_status read_rules(struct loading *l)
 {
     struct kp_model *m = l->m;
@@ -207,9 +220,10 @@ static kopt_status read_rules(struct loading *l)
         return kp_err(l->err, KOPT_EINPUT, "'rules_name' is no file's name");
     m->rules_path = kp_arena_strndup(&m->arena, name.ptr, name.len);
     m->rules_text = (struct kp_str){kp_arena_strndup(&m->arena, text.ptr, text.len), text.len};
-    if (!m->rules_path || !m->rules_text.ptr)
+    const char *place = m->rules_path ? rules_place(l) : NULL;
+    if (!place || !m->rules_text.ptr)
         return kp_err_nomem(l->err);
-    st = kp_kernel_parse(m->rules_path, m->rules_text, &m->rules, l->err);
+    st = kp_kernel_parse(place, m->rules_text, &m->rules, l->err);
     if (st != KOPT_OK && st != KOPT_ENOMEM) {
         kp_err_wrap(l->err, "its rules");
         return st;
@@ -553,7 +567,7 @@ static kopt_status read_all(struct loading *l)
 kopt_status kp_model_load(const char *path, struct kp_model **out, kopt_error *err)
 {
     struct kp_file_map map;
-    struct loading l = {.err = err};
+    struct loading l = {.path = path, .err = err};
     *out = NULL;
     kopt_status st = kp_file_map(path, KP_MODEL_FILE_MAX, &map, err);
     if (st == KOPT_ERANGE)
