@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/num.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,7 +136,8 @@ static kopt_status check_size(const struct asking *a, size_t index)
     struct kp_value v = a->s->sizes[index];
     if (k->rules_only || (v.type == KP_INT && v.as.i >= 1))
         return KOPT_OK;
-    return refuse(a, "%s: a problem size is an integer of at least 1", k->problem[index]);
+    return refuse(a, "%s: a problem size is an integer from 1 to %" PRId64, k->problem[index],
+                  INT64_MAX);
 }
 
 static kopt_status take_given(struct asking *a, const struct kp_given *given, size_t n)

@@ -6,6 +6,7 @@
 #include "space/kernel_impl.h"
 #include "json/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,8 @@ static kopt_status own(const struct binding *w, struct kp_value *v)
 static kopt_status not_a_size(const struct binding *w, const char *name, struct kp_str text)
 {
     kopt_status st =
-        kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: a problem size is an integer of at least 1", name,
-               KP_STR_FMT(text));
+        kp_err(w->err, KOPT_EUSAGE, "%s=%.*s: a problem size is an integer from 1 to %" PRId64,
+               name, KP_STR_FMT(text), INT64_MAX);
     kp_err_hint(w->err, "for example %s=1024", name);
     return st;
 }
