@@ -95,7 +95,8 @@ static void answer(struct cli *c, const struct answer *a, const struct predict_o
         show(c, a->p, a->n);
     cli_note_outside(c, a->outside, a->n_outside);
     if (a->n < (size_t)o->top)
-        cli_note(c, "no more configurations satisfy the rules");
+        cli_note(c, "the model knows no more configurations%s",
+                 o->no_rules ? "" : " that are valid for this problem");
 }
 
 static int ask(struct cli *c, const struct cli_target *t, const struct predict_options *o)

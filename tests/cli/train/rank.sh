@@ -30,3 +30,7 @@ grep -c kopt.ranking m.onnx
 # What it is not for.
 tiles_csv 4 >few.csv
 try kopt train few.csv --rules "$DATA/tiles.kopt" -o few.model --model ranker -q
+# More than there are: no more than what it knows, with rules and without.
+for rules in '' --no-rules; do
+    kopt predict m.model M=120 N=80 kind=s --top 4096 $rules 2>&1 >/dev/null
+done
