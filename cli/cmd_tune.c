@@ -94,6 +94,8 @@ static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view
     kopt_status st = kopt_tuner_new(to, &tuner, &err);
     if (st != KOPT_OK) {
         cli_progress_clear(&v->progress);
+        if (st == KOPT_EIO && to->model)
+            cli_model_hint(to->model, &err);
         return cli_signals_seen() ? CLI_EXIT_INTERRUPTED : cli_fail(c, &err);
     }
     running = tuner;
@@ -109,7 +111,7 @@ static int tune(struct cli *c, const kopt_tune_options *to, struct cli_tune_view
         cli_tune_report_json(v, report);
     else if (report)
         cli_tune_report(v, report);
-    (void)fflush(stdout);
+    (void)cli_flush(c);
     int code = conclude(c, v, st, report, &err);
     kopt_tuner_free(tuner);
     return code;

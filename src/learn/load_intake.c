@@ -196,11 +196,13 @@ static kopt_status lacks(struct kp_intake *in, const struct kp_cell *cells, size
                          const char *name, const char *why)
 {
     const char *names[KP_LOAD_CELLS_MAX];
-    for (size_t i = 0; i < n; i++)
-        names[i] = cells[i].name;
+    size_t n_names = 0;
+    for (size_t i = 0; i < n; i++) /* a store's parameters come in two orders */
+        if (find_name(names, n_names, cells[i].name) == SIZE_MAX)
+            names[n_names++] = cells[i].name;
     kopt_status st = kp_err(in->err, KOPT_EINPUT, "%s: there is no '%.*s', %s", in->path,
                             SHOWN_MAX, name, why);
-    kp_intake_hint(in, "there are", names, n);
+    kp_intake_hint(in, "there are", names, n_names);
     return st;
 }
 

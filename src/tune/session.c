@@ -302,6 +302,15 @@ kopt_status kp_session_new(const kopt_tune_options *o, const struct kp_predictor
 /* --- running
  * ---------------------------------------------------------------------------------- */
 
+/* The predictions that the budget allows behind the default, which may be one of them. */
+static size_t n_tried(const struct kp_session *s)
+{
+    const struct kp_prior *p = &s->predictions.prior;
+    if (!s->budget || s->budget > p->n)
+        return p->n;
+    return (size_t)s->budget - (kp_prior_find(p, s->first) >= s->budget);
+}
+
 static void announce(struct kp_session *s)
 {
     const struct kp_device_info *info = kp_lab_device(s->lab);
@@ -319,7 +328,7 @@ static void announce(struct kp_session *s)
                              .known = s->known.n,
                              .compilers = s->compilers,
                              .model = s->o.model ? s->o.model : "",
-                             .predictions = s->predictions.prior.n,
+                             .predictions = n_tried(s),
                              .predictions_dropped = s->predictions.dropped};
     if (s->o.callbacks.start)
         s->o.callbacks.start(s->o.callbacks.user, &start);
@@ -336,7 +345,7 @@ static void summary_json(const struct kp_session *s, struct kp_buf *out)
     if (s->o.model) {
         kp_buf_adds(out, "\"model\":{\"file\":");
         kp_json_quote(kp_str_from(s->o.model), out);
-        kp_buf_addf(out, ",\"predictions\":%zu,\"best_rank\":%llu},", s->predictions.prior.n,
+        kp_buf_addf(out, ",\"predictions\":%zu,\"best_rank\":%llu},", n_tried(s),
                     (unsigned long long)r->best_rank);
     }
     kp_buf_addf(out,

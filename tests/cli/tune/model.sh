@@ -12,6 +12,8 @@ kopt tune $tiles $common --no-store --model m.model --model-top 20 2>&1 |
     sed -n 's/prediction [0-9]* of/prediction N of/; /predict/p'
 kopt tune $tiles $common --no-store --model m.model --model-top 2 BM=8,16 2>&1 |
     sed -n 's/([0-9]* more/(N more/; /predictions of/p'
+kopt tune $tiles $common --no-store --model m.model --budget 12 2>&1 | sed -n 's/.*, \([0-9]* predictions\) of.*/\1/p'
+kopt tune $tiles $common --no-store --model m.model --budget 12 --json -q | json_lines predictions | grep start
 echo "-- the order: the default, then as kopt predict says, then the rest, each once"
 kopt predict m.model M=120 N=80 --top 5 --json >predicted
 kopt tune $tiles $common --store s.db --model m.model --model-top 5 --json -q >tuned
@@ -41,6 +43,8 @@ run = json.loads(sys.stdin.readline())
 print("--model m.model" in run["command"], run["summary"]["model"]["predictions"])'
 echo "-- again: nothing is measured"
 kopt tune $tiles $common --store s.db --model m.model --model-top 5 --json -q | json_lines done from_store | grep report
+echo "-- each name once"
+try kopt train s.db --rules "$DATA/tiles.cl" --where gone=1 -o gone.model
 echo "-- no model"
 kopt tune $tiles $common --store s.db --json -q | json_lines predicted best_rank predicted_share best_from | grep report
 echo "-- what it never saw"
