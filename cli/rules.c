@@ -140,9 +140,9 @@ char *cli_rules_path(struct cli *c, const char *given)
     if (found)
         return found;
     char *names = cli_built_in_names(c);
-    char *hint = cli_strf("built in: %s", names[0] ? names
-                                                   : "none is found; KOPT_SHARE names "
-                                                     "their folder");
+    char *hint = cli_strf("a kernel's rules are in its file (examples/gemm/gemm.cu is one); "
+                          "built in: %s",
+                          names[0] ? names : "none is found; KOPT_SHARE names their folder");
     (void)cli_failf(c, KOPT_EIO, hint, "%s is neither a file nor the name of built-in rules",
                     given);
     free(hint);

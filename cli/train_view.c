@@ -22,7 +22,7 @@ void cli_train_view_init(struct cli_train_view *v, struct cli *c, bool json, con
 
 /* --- start -------------------------------------------------------------------------------- */
 
-static void json_start(const kopt_train_start *s)
+static void json_start(struct cli *c, const kopt_train_start *s)
 {
     struct cli_json j = cli_json_begin(stdout, "training");
     cli_json_str(&j, "source", s->source);
@@ -48,7 +48,7 @@ static void json_start(const kopt_train_start *s)
     cli_json_u64(&j, "numbers", s->parameters);
     cli_json_u64(&j, "resumed", s->resumed);
     cli_json_end(&j);
-    (void)fflush(stdout);
+    (void)cli_flush(c);
 }
 
 static const char *plural(size_t n)
@@ -87,8 +87,10 @@ static void note_data(struct cli *c, const kopt_train_start *s)
                  "or nearly so",
                  cli_count((double)s->examples, n));
     if (s->unbound)
-        cli_warn(c, "the rules use numbers of a device, which --device-limits does not give: "
-                    "rules about it do not bind, and its other numbers count as 0");
+        cli_warn(c,
+                 "the rules use numbers of a device (%s), which --device-limits does not give: "
+                 "rules about it do not bind, and its other numbers count as 0",
+                 s->unbound_names);
     if (s->ranked)
         cli_note(
             c,
@@ -107,7 +109,7 @@ void cli_train_start(struct cli_train_view *v, const kopt_train_start *s)
 {
     char n[CLI_NUM];
     if (v->json)
-        json_start(s);
+        json_start(v->c, s);
     note_data(v->c, s);
     cli_note(v->c, "%s: %s numbers from %zu field%s to %zu parameter%s", s->network,
              cli_count((double)s->parameters, n), s->fields, plural(s->fields), s->params,
@@ -120,7 +122,7 @@ void cli_train_start(struct cli_train_view *v, const kopt_train_start *s)
 
 /* --- epochs ------------------------------------------------------------------------------- */
 
-static void json_epoch(const kopt_epoch *e)
+static void json_epoch(struct cli *c, const kopt_epoch *e)
 {
     struct cli_json j = cli_json_begin(stdout, "epoch");
     cli_json_int(&j, "net", e->net + 1);
@@ -133,7 +135,7 @@ static void json_epoch(const kopt_epoch *e)
     cli_json_num(&j, "seconds", e->seconds);
     cli_json_bool(&j, "best", e->best != 0);
     cli_json_end(&j);
-    (void)fflush(stdout);
+    (void)cli_flush(c);
 }
 
 __attribute__((format(printf, 3, 4))) static void put(struct cli_field *f, int keep,
@@ -178,7 +180,7 @@ void cli_train_epoch(struct cli_train_view *v, const kopt_epoch *e)
     v->seconds += e->seconds;
     v->epochs++;
     if (v->json)
-        json_epoch(e);
+        json_epoch(v->c, e);
     if (v->c->verbosity > 0) {
         cli_progress_clear(&v->progress);
         cli_note(v->c, "network %u, epoch %u: loss %.4f, validation %.4f, %s right%s",

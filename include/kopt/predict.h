@@ -208,7 +208,8 @@ typedef struct kopt_train_start {
     size_t constant;  /* parameters with one value only */
     size_t canonical; /* rows put in canonical form */
     int unbound;      /* 1: the rules use numbers of a device, and no limits were given */
-    size_t ranked;    /* configurations that a ranker chooses from; 0: of other networks */
+    const char *unbound_names; /* which: "max_threads,cc"; "" = none */
+    size_t ranked; /* configurations that a ranker chooses from; 0: of other networks */
     size_t fields, params, parameters; /* the last: numbers of one network */
     unsigned resumed;     /* epochs that were done before, of network `resumed_net`; 0 = none */
     unsigned resumed_net; /* from 0 */

@@ -74,6 +74,22 @@ kopt_status kp_limits_used(const struct kp_kernel *k, unsigned *used, kopt_error
     return KOPT_OK;
 }
 
+/* All of them fit: 12 names of at most 13 bytes. */
+static void put_names(unsigned bits, const char *behind, char out[KP_LIMITS_NAMES])
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (unsigned f = 0; f < N_FIELDS; f++)
+        if (bits & (1U << f))
+            at += (size_t)snprintf(out + at, KP_LIMITS_NAMES - at, "%s%s%s", at ? "," : "",
+                                   fields[f].name, behind);
+}
+
+void kp_limits_names(unsigned bits, char out[KP_LIMITS_NAMES])
+{
+    put_names(bits, "", out);
+}
+
 /* --- of a device -------------------------------------------------------------------------- */
 
 struct wanted {
@@ -147,19 +163,10 @@ static kopt_status set_one(struct kp_str text, struct kp_limits *out, unsigned *
 
 static kopt_status missing(unsigned bits, kopt_error *err)
 {
-    char all[256] = "";
-    const char *first = NULL;
-    size_t at = 0;
-    for (unsigned f = 0; f < N_FIELDS; f++) {
-        if (!(bits & (1U << f)))
-            continue;
-        /* All of them fit: 12 names of at most 13 bytes. */
-        at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s=NUMBER", first ? "," : "",
-                               fields[f].name);
-        first = first ? first : fields[f].name;
-    }
-    kopt_status st =
-        kp_err(err, KOPT_EUSAGE, "a rule uses device.%s, which is not given", first);
+    char all[KP_LIMITS_NAMES];
+    put_names(bits, "=NUMBER", all);
+    kopt_status st = kp_err(err, KOPT_EUSAGE, "a rule uses device.%.*s, which is not given",
+                            (int)strcspn(all, "="), all);
     kp_err_hint(err, "add %s", all);
     return st;
 }

@@ -11,6 +11,10 @@
  * Errors: KOPT_ENOMEM. */
 kopt_status kp_limits_used(const struct kp_kernel *k, unsigned *used, kopt_error *err);
 
+/* "max_threads,cc", of such bits; terminated. */
+enum { KP_LIMITS_NAMES = 256 };
+void kp_limits_names(unsigned bits, char out[KP_LIMITS_NAMES]);
+
 /* Those of a device: "cuda:0", or NULL for the first that fits the kernel's language.
  * Errors: KOPT_EENV (no such device, driver missing), KOPT_EUSAGE (no id), those of
  * kp_lab_probe(). Blocks: asks the driver in a process of its own, up to seconds. */

@@ -24,7 +24,7 @@ struct training {
     const kopt_train_options *o;
     struct kp_data data;
     struct kp_lesson *lesson;
-    bool unbound;           /* the rules' device is not known */
+    unsigned unbound;       /* numbers of the rules' device that are not known: bits */
     struct kp_ranks *ranks; /* for networks that rank */
     struct kp_fit_options fit;
     double near_best;
@@ -417,7 +417,7 @@ static kopt_status make_lesson(struct training *t)
         st = kp_limits_used(t->data.rules, &used, t->err);
     if (st != KOPT_OK)
         return st;
-    t->unbound = used != 0;
+    t->unbound = used;
     choose_fit(t);
     const struct kp_lesson_options lo = {.split = {.salt = SALT,
                                                    .fold = o->fold,
@@ -471,6 +471,8 @@ static void tell_start(const struct training *t)
     if (!t->o->start)
         return;
     const struct kp_examples *e = &l->examples[KP_ROLE_TRAIN];
+    char unbound[KP_LIMITS_NAMES];
+    kp_limits_names(t->unbound, unbound);
     const kopt_train_start s = {.source = kp_source_name(r->source),
                                 .kernel = t->data.set->kernel,
                                 .network = t->fit.ops->name,
@@ -488,7 +490,8 @@ static void tell_start(const struct training *t)
                                                      : e->first[e->n] / l->repeat,
                                 .constant = l->n_constant,
                                 .canonical = t->ranks ? 0 : l->n_canonical,
-                                .unbound = t->unbound,
+                                .unbound = t->unbound != 0,
+                                .unbound_names = unbound,
                                 .ranked = t->ranks ? t->ranks->ranking->n_configs : 0,
                                 .fields = r->n_raw,
                                 .params = t->data.set->n_targets,

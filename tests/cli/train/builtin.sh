@@ -25,3 +25,8 @@ rm gemm
 kopt predict gemm M=512 N=512 K=512 --device-limits max_threads=64,shared_bytes=16384,cc=75 2>&1 | tail -1 | cut -c1-16
 try kopt predict gone M=1
 try kopt predict gemm M=1
+try kopt predict gemm M=99999999999999999999 N=4 K=4
+# A rule that leaves nothing is one of the model's.
+try kopt predict softmax R=1 C=1 --device-limits max_threads=1,shared_bytes=1
+# The rules of a model that comes with kopt are in its kernel file.
+try kopt train gone.csv --rules gemm -o m.model

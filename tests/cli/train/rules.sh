@@ -11,3 +11,9 @@ try kopt train data.csv --no-rules --param BM --param BN --param SPLIT $small -q
 kopt predict m.model M=64 N=64 kind=s UNROLL=1 --json | json_lines kernel
 try kopt train data.csv --rules gone.kopt $small 2>&1 | sed 's/built in: .*ConvAsm1x1U,.*/built in: ../'
 KOPT_SHARE=/nonexistent try kopt train data.csv --rules ConvAsm1x1U $small
+# Numbers of a device that the rules need.
+{
+    cat "$DATA/tiles.kopt"
+    echo 'require BM*BN <= device.max_threads && 4*BM <= device.shared_bytes'
+} >bound.kopt
+kopt train data.csv --rules bound.kopt $small -q 2>&1 >/dev/null
