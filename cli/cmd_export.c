@@ -68,6 +68,12 @@ static void tell(struct cli *c, const kopt_export_count *n, const char *path)
         cli_warn(c, "%s problem%s cannot be written; the first, in line %lld: %s",
                  cli_count((double)n->skipped, a), n->skipped == 1 ? "" : "s",
                  (long long)n->skipped_line, n->skipped_why);
+    if (n->unseen)
+        cli_note(c,
+                 "%s problem%s left out: the model learned from no such; the first, in line "
+                 "%lld: %s",
+                 cli_count((double)n->unseen, a), n->unseen == 1 ? " is" : "s are",
+                 (long long)n->unseen_line, n->unseen_why);
     if (n->left_out)
         cli_note(c, "%s row%s left out: another text in a column that counts",
                  cli_count((double)n->left_out, a), n->left_out == 1 ? " is" : "s are");
@@ -169,9 +175,11 @@ const struct cli_command cli_cmd_export = {
     .args = "MODEL [PROBLEMS [NAME=VALUE..]]",
     .about =
         "MODEL is a file that kopt train wrote. PROBLEMS is one of MIOpen's databases, or CSV "
-        "with its columns' names in the first line; what a row does not have is the default of "
-        "the model's rules. NAME=VALUE gives a field of the model that PROBLEMS does not have, "
-        "for all of them alike. Every configuration satisfies the rules in the model.\n\n"
+        "with its columns' names in the first line; what a row does not have is as in training "
+        "(--where), else the default of the model's rules. NAME=VALUE gives a field of the "
+        "model, or a column, for all of PROBLEMS alike. Problems that have a word which the "
+        "model never learned from, or another value than the one that a field always had, are "
+        "left out and counted. Every configuration satisfies the rules in the model.\n\n"
         "FILE has its old content until the new one is whole.",
     .opts = opts,
     .n_opts = CLI_LEN(opts),

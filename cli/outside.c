@@ -10,6 +10,11 @@ enum { WORDS_SHOWN = 8 };
 static void note(struct cli *c, const kopt_outside *x)
 {
     struct cli_text words = {0};
+    if (!x->words && x->low == x->high) {
+        cli_note(c, "%s=%s is not what the model learned from (%.15g alone)", x->field,
+                 x->value, x->low);
+        return;
+    }
     if (!x->words) {
         cli_note(c, "%s=%s is outside of what the model learned from (%.15g to %.15g)",
                  x->field, x->value, x->low, x->high);

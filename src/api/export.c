@@ -45,20 +45,6 @@ static kopt_status take_given(struct plan *p, const char *const *given, size_t n
     return KOPT_OK;
 }
 
-/* The source that the model's own rows are from is its own, where nobody says another. */
-static void take_source(struct plan *p, const struct kp_model *m)
-{
-    static const char name[] = "source";
-    struct kp_str source;
-    for (size_t i = 0; i < p->o.n_given; i++)
-        if (strcmp(p->given[i].name, name) == 0)
-            return;
-    for (size_t i = 0; i < m->n_raw; i++)
-        if (strcmp(kp_encoder_field(m->encoder, i)->name, name) == 0 &&
-            kp_json_as_str(kp_json_get(kp_json_get(m->info, "pooled"), name), &source))
-            p->given[p->o.n_given++] = (struct kp_given){name, kp_string(source)};
-}
-
 static void take_where(struct plan *p, const struct kp_model *m)
 {
     const struct kp_json *list = kp_json_get(m->info, "where");
@@ -86,7 +72,6 @@ static kopt_status make_plan(const kopt_model *m, const kopt_export_options *o, 
     if (st != KOPT_OK)
         return st;
     p->o.limits = has ? &p->limits : NULL;
-    take_source(p, m->model);
     if (!o->where)
         take_where(p, m->model);
     return KOPT_OK;
@@ -118,9 +103,12 @@ kopt_status kopt_model_export_miopen(const kopt_model *m, const char *problems,
     count->read = report.read;
     count->left_out = report.left_out;
     count->repeated = report.repeated;
+    count->unseen = report.unseen;
+    count->unseen_line = report.unseen_line;
     count->skipped = report.skipped;
     count->written = st == KOPT_OK ? report.written : 0;
     count->skipped_line = report.first_line;
+    (void)snprintf(count->unseen_why, sizeof(count->unseen_why), "%s", report.unseen_why);
     (void)snprintf(count->skipped_why, sizeof(count->skipped_why), "%s", report.reason);
     kp_buf_deinit(&out);
     kp_free(p);

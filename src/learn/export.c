@@ -18,13 +18,8 @@ enum {
     KEY_MAX = 1 << 20,
     NAMES_MAX = KP_FIELDS_MAX + KP_PARAMS_MAX,
     LIST_MAX = 200,
+    NAME_MAX_BYTES = 256,
     WIDTH = 100 /* as models are judged */
-};
-
-/* A name that the model is asked with. */
-struct asked {
-    const char *name;
-    const struct kp_given *given; /* the same for all problems; or NULL */
 };
 
 struct exporting {
@@ -32,8 +27,9 @@ struct exporting {
     const struct kp_export_options *o;
     struct kp_export_report *report;
     const char *path;
-    struct asked asked[NAMES_MAX];
+    const char *asked[NAMES_MAX]; /* names that the model is asked with */
     size_t n_asked;
+    const char *given[NAMES_MAX];               /* the texts of o->given */
     const char *columns[KP_MIOPEN_COLUMNS_MAX]; /* of a problem there */
     const char *usual[KP_MIOPEN_COLUMNS_MAX];   /* the rules' default, or NULL */
     size_t n_columns;
@@ -62,12 +58,77 @@ static size_t find(const char *const *names, size_t n, const char *name)
     return i;
 }
 
-static const struct kp_given *given(const struct kp_export_options *o, const char *name)
+/* The text of a column in the rows that the model is for, where it knows one. */
+static const char *of_model(const struct exporting *x, const char *name)
 {
-    for (size_t i = 0; i < o->n_given; i++)
-        if (strcmp(o->given[i].name, name) == 0)
-            return &o->given[i];
+    const struct kp_json *info = x->m->info;
+    const struct kp_json *where = kp_json_get(info, "where");
+    struct kp_str text;
+    if (kp_json_as_str(kp_json_get(kp_json_get(info, "pooled"), name), &text))
+        return text.ptr;
+    for (size_t i = 0; i < kp_json_size(where); i++)
+        if (kp_json_as_str(kp_json_at(where, i), &text) &&
+            kp_str_is(kp_str_cut(text, '=', &text), name))
+            return text.ptr;
     return NULL;
+}
+
+/* What a problem has there: what is given for all, else its own, else the model's. NULL: there
+ * is nothing. */
+static const char *said(const struct exporting *x, const struct kp_question *q,
+                        const char *name)
+{
+    for (size_t i = 0; i < x->o->n_given; i++)
+        if (strcmp(x->o->given[i].name, name) == 0)
+            return x->given[i];
+    size_t at = find(q->names, q->n, name);
+    return at < q->n ? q->values[at] : of_model(x, name);
+}
+
+/* The same, and in the end the rules' default. */
+static const char *text_of(const struct exporting *x, const struct kp_question *q,
+                           const char *name)
+{
+    const char *text = said(x, q, name);
+    size_t i = find(x->columns, x->n_columns, name);
+    return text ? text : i < x->n_columns ? x->usual[i] : NULL;
+}
+
+static bool is_given(const struct exporting *x, const char *name)
+{
+    for (size_t i = 0; i < x->o->n_given; i++)
+        if (strcmp(x->o->given[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* May it be given: does the model, the database or the choice of rows have such a name? */
+static bool is_name(const struct exporting *x, const char *name)
+{
+    return find(x->asked, x->n_asked, name) < x->n_asked ||
+           find(x->columns, x->n_columns, name) < x->n_columns || of_model(x, name);
+}
+
+static kopt_status take_given(struct exporting *x, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    for (size_t i = 0; st == KOPT_OK && i < x->o->n_given; i++) {
+        const struct kp_given *g = &x->o->given[i];
+        bool twice = false;
+        for (size_t k = 0; k < i; k++)
+            twice |= strcmp(x->o->given[k].name, g->name) == 0;
+        if (twice || i == NAMES_MAX || !is_name(x, g->name))
+            return kp_err(err, KOPT_EUSAGE,
+                          "the model of '%s' has no '%s', or it is given twice", x->m->kernel,
+                          g->name);
+        kp_buf_clear(&x->key);
+        kp_value_to_text(g->value, &x->key);
+        st = kp_buf_status(&x->key, err);
+        x->given[i] = kp_arena_strndup(&x->arena, kp_buf_text(&x->key), x->key.len);
+        if (st == KOPT_OK && !x->given[i])
+            st = kp_err_nomem(err);
+    }
+    return st;
 }
 
 /* The model's fields, and what its rules have beside them where MIOpen has it, too. */
@@ -77,10 +138,10 @@ static kopt_status choose_names(struct exporting *x, kopt_error *err)
     struct kp_buf foreign = KP_BUF_INIT(LIST_MAX);
     for (size_t i = 0; i < m->n_raw; i++) {
         const char *name = kp_encoder_field(m->encoder, i)->name;
-        const struct kp_given *g = given(x->o, name);
-        if (!g && find(x->columns, x->n_columns, name) == x->n_columns)
+        if (!is_given(x, name) && !of_model(x, name) &&
+            find(x->columns, x->n_columns, name) == x->n_columns)
             kp_buf_addf(&foreign, "%s%s", foreign.len ? ", " : "", name);
-        x->asked[x->n_asked++] = (struct asked){name, g};
+        x->asked[x->n_asked++] = name;
     }
     kopt_status st = KOPT_OK;
     if (foreign.len > 0 || foreign.failed != KOPT_OK) {
@@ -90,23 +151,11 @@ static kopt_status choose_names(struct exporting *x, kopt_error *err)
         kp_err_hint(err, "a value for all problems can be given as NAME=VALUE");
     }
     kp_buf_deinit(&foreign);
-    for (size_t i = 0; m->rules && i < m->rules->n_problem; i++) {
-        const char *name = m->rules->problem[i];
-        size_t k = 0;
-        while (k < x->n_asked && strcmp(x->asked[k].name, name) != 0)
-            k++;
-        if (k == x->n_asked && x->n_asked < NAMES_MAX)
-            x->asked[x->n_asked++] = (struct asked){name, given(x->o, name)};
-    }
-    for (size_t i = 0; st == KOPT_OK && i < x->o->n_given; i++) {
-        size_t k = 0;
-        while (k < x->n_asked && x->asked[k].given != &x->o->given[i])
-            k++;
-        if (k == x->n_asked)
-            st = kp_err(err, KOPT_EUSAGE, "the model of '%s' has no '%s', or it is given twice",
-                        m->kernel, x->o->given[i].name);
-    }
-    return st;
+    for (size_t i = 0; m->rules && i < m->rules->n_problem; i++)
+        if (find(x->asked, x->n_asked, m->rules->problem[i]) == x->n_asked &&
+            x->n_asked < NAMES_MAX)
+            x->asked[x->n_asked++] = m->rules->problem[i];
+    return st == KOPT_OK ? take_given(x, err) : st;
 }
 
 static kopt_status choose_columns(struct exporting *x, kopt_error *err)
@@ -197,15 +246,37 @@ static kopt_status is_wanted(const struct exporting *x, const struct kp_question
     for (size_t w = 0; w < x->o->n_where; w++) {
         struct kp_str text;
         struct kp_str name = kp_str_cut(kp_str_from(x->o->where[w]), '=', &text);
-        size_t i = 0;
-        while (i < q->n && !kp_str_is(name, q->names[i]))
-            i++;
-        if (i == q->n)
-            return kp_err(err, KOPT_EINPUT, "%s: there is no column '%.*s'", x->path,
-                          KP_STR_FMT(name));
-        *wanted = *wanted && same(q->values[i], text.ptr);
+        char column[NAME_MAX_BYTES];
+        (void)snprintf(column, sizeof(column), "%.*s", KP_STR_FMT(name));
+        const char *own = text_of(x, q, column);
+        if (!own)
+            return kp_err(err, KOPT_EINPUT, "%s: there is no column '%s'", x->path, column);
+        *wanted = *wanted && same(own, text.ptr);
     }
     return KOPT_OK;
+}
+
+/* Is there a word that the model never learned from, or another value than the one that a field
+ * always had? */
+static bool is_unseen(const struct exporting *x, const struct kp_question *q)
+{
+    const struct kp_encoder *e = x->m->encoder;
+    struct kp_export_report *r = x->report;
+    for (size_t i = 0; i < x->m->n_raw; i++) {
+        const struct kp_field *f = kp_encoder_field(e, i);
+        const char *text = text_of(x, q, f->name);
+        double low = 0;
+        double high = 1;
+        if (!text || (!f->is_word && (!kp_encoder_range(e, i, &low, &high) || low < high)) ||
+            kp_encoder_knows(e, i, kp_given_value(text)))
+            continue;
+        if (r->unseen++ == 0) {
+            r->unseen_line = q->line;
+            (void)snprintf(r->unseen_why, sizeof(r->unseen_why), "%s=%s", f->name, text);
+        }
+        return true;
+    }
+    return false;
 }
 
 static kopt_status ask(struct exporting *x, const struct kp_question *q,
@@ -216,11 +287,9 @@ static kopt_status ask(struct exporting *x, const struct kp_question *q,
         .k = 1, .width = x->o->width ? x->o->width : WIDTH, .limits = x->o->limits};
     size_t n = 0;
     for (size_t i = 0; i < x->n_asked; i++) {
-        size_t at = find(q->names, q->n, x->asked[i].name);
-        if (x->asked[i].given)
-            problem[n++] = *x->asked[i].given;
-        else if (at < q->n)
-            problem[n++] = (struct kp_given){x->asked[i].name, kp_given_value(q->values[at])};
+        const char *text = said(x, q, x->asked[i]);
+        if (text)
+            problem[n++] = (struct kp_given){x->asked[i], kp_given_value(text)};
     }
     return kp_model_predict(x->m, problem, n, &o, out, err);
 }
@@ -241,8 +310,7 @@ static kopt_status make_row(struct exporting *x, const struct kp_question *q,
                                   .line = q->line};
     bool ok = columns && problem && values;
     for (size_t i = 0; ok && i < x->n_columns; i++) {
-        size_t at = find(q->names, q->n, x->columns[i]);
-        const char *text = at < q->n ? q->values[at] : x->usual[i];
+        const char *text = text_of(x, q, x->columns[i]);
         if (!text)
             continue;
         columns[row->n_columns] = x->columns[i];
@@ -266,8 +334,8 @@ static kopt_status is_new(struct exporting *x, const struct kp_question *q, bool
 {
     kp_buf_clear(&x->key);
     for (size_t i = 0; i < x->n_columns; i++) {
-        size_t at = find(q->names, q->n, x->columns[i]);
-        kp_buf_adds(&x->key, at < q->n ? q->values[at] : "");
+        const char *text = text_of(x, q, x->columns[i]);
+        kp_buf_adds(&x->key, text ? text : "");
         kp_buf_addc(&x->key, '\n');
     }
     kopt_status st = kp_buf_status(&x->key, err);
@@ -324,6 +392,8 @@ static kopt_status take(void *user, const struct kp_question *q, kopt_error *err
         x->report->repeated += st == KOPT_OK;
         return st;
     }
+    if (is_unseen(x, q))
+        return KOPT_OK;
     st = ask(x, q, &got, &why);
     if (st == KOPT_OK)
         st = add_row(x, q, got.configs, &why);
@@ -343,13 +413,18 @@ static kopt_status take(void *user, const struct kp_question *q, kopt_error *err
 static kopt_status nothing(const struct exporting *x, kopt_error *err)
 {
     const struct kp_export_report *r = x->report;
+    if (r->unseen > 0)
+        return kp_err(err, KOPT_EINPUT,
+                      "%s: the model learned from no such problems: line %" PRId64 ": %s",
+                      x->path, r->unseen_line, r->unseen_why);
     if (r->skipped > 0)
         return kp_err(err, KOPT_EINPUT,
                       "%s: nothing can be predicted for any problem; line %" PRId64 ": %s",
                       x->path, r->first_line, r->reason);
     kopt_status st = kp_err(err, KOPT_EINPUT, "%s: there is no problem to predict", x->path);
     if (r->left_out > 0)
-        kp_err_hint(err, "%zu are left out, since their columns have other texts", r->left_out);
+        kp_err_hint(err, "rows left out, since their columns have other texts: %zu",
+                    r->left_out);
     return st;
 }
 

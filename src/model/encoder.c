@@ -277,6 +277,7 @@ static bool add_token(struct kp_encoder *e, const struct counts *c, uint32_t fie
 static bool copy_fields(struct kp_encoder *e, const struct kp_dataset *d)
 {
     struct kp_field *fields = kp_arena_alloc(&e->arena, d->n_fields, sizeof(*fields));
+    e->only = kp_arena_alloc(&e->arena, d->n_fields, sizeof(*e->only));
     for (size_t i = 0; fields && i < d->n_fields; i++) {
         const struct kp_field *f = &d->fields[i];
         const char **words = kp_arena_alloc(&e->arena, f->n_words, sizeof(*words));
@@ -324,6 +325,7 @@ kopt_status kp_encoder_new(const struct kp_dataset *d, const unsigned char *use,
     }
     for (uint32_t i = 0; ok && i < d->n_fields; i++) {
         count_field(d, use, i, &c);
+        e->only[i] = c.n == 1 ? c.x[0] : (double)NAN;
         if (c.n < 2)
             continue;
         ok = add_token(e, &c, i);

@@ -36,6 +36,16 @@ void kp_encode_problem(const struct kp_encoder *e, const struct kp_dataset *d, s
 /* The token that stands for "unknown" in place of token number i. */
 int32_t kp_encoder_unknown(const struct kp_encoder *e, size_t i);
 
+/* What stood in field i in training. The numbers were from *low to *high; false: not known, or
+ * they were words (NaN then). */
+bool kp_encoder_range(const struct kp_encoder *e, size_t i, double *low, double *high);
+/* The words; all that the field has, where that is not known. */
+size_t kp_encoder_n_words(const struct kp_encoder *e, size_t i);
+const char *kp_encoder_word(const struct kp_encoder *e, size_t i, size_t w);
+/* Is the value within those numbers, or one of those words (a number given there is the word
+ * that it is written as)? Where nothing is known, and for a word in place of a number: true. */
+bool kp_encoder_knows(const struct kp_encoder *e, size_t i, struct kp_value v);
+
 /* For a checkpoint. Reading: KOPT_EINPUT with what is wrong. */
 struct kp_json *kp_encoder_to_json(const struct kp_encoder *e);
 kopt_status kp_encoder_from_json(const struct kp_json *j, struct kp_encoder **out,

@@ -41,6 +41,9 @@ struct kp_encoder {
     struct kp_arena arena; /* all that is below */
     const struct kp_field *fields;
     size_t n_fields;
+    /* [n_fields]: the one number, or word's index, of all training problems; NaN: they
+     * differed, or it is not known. */
+    double *only;
     struct kp_token *tokens; /* ascending by field */
     size_t n_tokens;
     int32_t n_vocab;

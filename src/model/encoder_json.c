@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* {"fields":[{"name":"C"},{"name":"direction","words":["B","F"]}],
+/* {"fields":[{"name":"C"},{"name":"R","only":3},{"name":"direction","words":["B","F"]}],
  *  "tokens":[{"field":0,"known":[1,2,64]},..],
  *  "features":[[kind,field,parameter,mean,scale],..]}
- * with the kinds by name; the parameter is the power of two, or the value of "is". */
+ * with the kinds by name; the parameter is the power of two, or the value of "is". `only` is
+ * the one number, or word's index, of all training problems; older files do not have it. */
 #include "model/encoder_impl.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ static struct kp_json *number(double x)
     return fabs(x) <= exact && x == floor(x) ? kp_json_new_i64((int64_t)x) : kp_json_new_f64(x);
 }
 
-static struct kp_json *write_field(const struct kp_field *f)
+static struct kp_json *write_field(const struct kp_field *f, double only)
 {
     struct kp_json *o = kp_json_new_object();
     bool ok = kp_json_set_str(o, "name", f->name);
@@ -32,6 +33,8 @@ static struct kp_json *write_field(const struct kp_field *f)
             ok = kp_json_push(words, kp_json_new_str(kp_str_from(f->words[w]))) && ok;
         ok = kp_json_set(o, "words", words) && ok;
     }
+    if (isfinite(only))
+        ok = kp_json_set(o, "only", number(only)) && ok;
     if (ok)
         return o;
     kp_json_free(o);
@@ -76,7 +79,7 @@ struct kp_json *kp_encoder_to_json(const struct kp_encoder *e)
     struct kp_json *features = kp_json_new_array();
     bool ok = true;
     for (size_t i = 0; i < e->n_fields; i++)
-        ok = kp_json_push(fields, write_field(&e->fields[i])) && ok;
+        ok = kp_json_push(fields, write_field(&e->fields[i], e->only[i])) && ok;
     for (size_t i = 0; i < e->n_tokens; i++)
         ok = kp_json_push(tokens, write_token(&e->tokens[i])) && ok;
     for (size_t i = 0; i < e->n_features; i++)
@@ -131,6 +134,36 @@ static kopt_status read_words(struct kp_encoder *e, size_t i, const struct kp_js
     return e->arena.failed ? kp_err_nomem(err) : KOPT_OK;
 }
 
+/* Can it stand in the field? */
+static bool is_value(const struct kp_field *f, double x)
+{
+    if (!f->is_word)
+        return isfinite(x);
+    return x >= 0 && x < (double)f->n_words && x == floor(x);
+}
+
+static kopt_status read_field(struct kp_encoder *e, size_t i, const struct kp_json *j,
+                              struct kp_field *f, kopt_error *err)
+{
+    const struct kp_json *words = kp_json_get(j, "words");
+    const struct kp_json *only = kp_json_get(j, "only");
+    struct kp_str name;
+    if (!kp_json_as_str(kp_json_get(j, "name"), &name) || name.len == 0)
+        return wrong("field", i, "it has no name", err);
+    for (size_t k = 0; k < i; k++)
+        if (kp_str_is(name, e->fields[k].name))
+            return wrong("field", i, "another one has its name", err);
+    f->name = kp_arena_strndup(&e->arena, name.ptr, name.len);
+    if (!f->name)
+        return kp_err_nomem(err);
+    kopt_status st = words ? read_words(e, i, words, f, err) : KOPT_OK;
+    e->only[i] = (double)NAN;
+    if (st == KOPT_OK && only &&
+        (!kp_json_as_f64(only, &e->only[i]) || !is_value(f, e->only[i])))
+        st = wrong("field", i, "its only value cannot stand there", err);
+    return st;
+}
+
 static kopt_status read_fields(struct kp_encoder *e, const struct kp_json *j, kopt_error *err)
 {
     const struct kp_json *list = NULL;
@@ -140,27 +173,15 @@ static kopt_status read_fields(struct kp_encoder *e, const struct kp_json *j, ko
     if (kp_json_size(list) == 0)
         return kp_err(err, KOPT_EINPUT, "problem fields: there is none");
     struct kp_field *fields = kp_arena_alloc(&e->arena, kp_json_size(list), sizeof(*fields));
-    if (!fields)
+    e->only = kp_arena_alloc(&e->arena, kp_json_size(list), sizeof(*e->only));
+    if (!fields || !e->only)
         return kp_err_nomem(err);
     e->fields = fields;
-    for (size_t i = 0; i < kp_json_size(list); i++) {
-        const struct kp_json *words = kp_json_get(kp_json_at(list, i), "words");
-        struct kp_str name;
-        if (!kp_json_as_str(kp_json_get(kp_json_at(list, i), "name"), &name) || name.len == 0)
-            return wrong("field", i, "it has no name", err);
-        for (size_t k = 0; k < i; k++)
-            if (kp_str_is(name, fields[k].name))
-                return wrong("field", i, "another one has its name", err);
-        fields[i].name = kp_arena_strndup(&e->arena, name.ptr, name.len);
-        if (!fields[i].name)
-            return kp_err_nomem(err);
-        if (words)
-            st = read_words(e, i, words, &fields[i], err);
-        if (st != KOPT_OK)
-            return st;
-        e->n_fields++;
+    for (size_t i = 0; st == KOPT_OK && i < kp_json_size(list); i++) {
+        st = read_field(e, i, kp_json_at(list, i), &fields[i], err);
+        e->n_fields += st == KOPT_OK;
     }
-    return KOPT_OK;
+    return st;
 }
 
 static bool read_field_index(const struct kp_encoder *e, const struct kp_json *j, uint32_t *out)
@@ -170,14 +191,6 @@ static bool read_field_index(const struct kp_encoder *e, const struct kp_json *j
         return false;
     *out = (uint32_t)i;
     return true;
-}
-
-/* Can it stand in the field? */
-static bool is_value(const struct kp_field *f, double x)
-{
-    if (!f->is_word)
-        return isfinite(x);
-    return x >= 0 && x < (double)f->n_words && x == floor(x);
 }
 
 static kopt_status read_token(struct kp_encoder *e, size_t i, const struct kp_json *j,
@@ -190,6 +203,8 @@ static kopt_status read_token(struct kp_encoder *e, size_t i, const struct kp_js
         return wrong("token", i, "its field is none of the list", err);
     if (i && t.field <= e->tokens[i - 1].field)
         return wrong("token", i, "its field is not in turn", err);
+    if (isfinite(e->only[t.field]))
+        return wrong("token", i, "its field has one value only", err);
     if (!list || kp_json_type(list) != KP_JSON_ARRAY || n > KP_KNOWN_MAX)
         return wrong("token", i, "its known values are no list, or too many", err);
     double *known = kp_arena_alloc(&e->arena, n, sizeof(*known));

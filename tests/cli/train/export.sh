@@ -44,6 +44,38 @@ try kopt export m.model find.fdb.txt --miopen find.txt --where fil_h=1
 try kopt export m.model layers.csv --miopen layers.txt --solver Mine
 sed 's/:.*/:V/' layers.txt
 
+echo "-- what the model never learned from is left out and counted"
+python3 - train.txt >wide.txt <<'END'
+import sys
+for i, line in enumerate(open(sys.argv[1])):
+    if "-F=" in line:  # forward and 3x3 filters alone, of two types
+        print(line.strip().replace("-1x1-", "-3x3-", 1).replace("FP32", ("FP32", "FP16")[i // 24 % 2]))
+END
+kopt train wide.txt --kernel ConvAsm1x1U --no-rules --where data_type=FP32 -o f.model $small >/dev/null || exit
+try kopt export f.model train.txt --miopen f.txt
+sed 's/-1x1-/-3x3-/' train.txt >both.txt
+try kopt export f.model both.txt --miopen f.txt
+grep -c -- -F= f.txt
+grep -c -- -B= f.txt
+try kopt export f.model wide.txt --miopen f.txt --where data_type=FP16
+cp f.txt before
+try kopt export f.model train.txt --miopen f.txt fil_h=3
+cmp f.txt before
+kopt predict f.model $(echo layout=NCHW data_type=FP16 direction=F spatial_dim=2 in_channels=64 in_h=28 in_w=28 in_d=1 \
+    fil_h=3 fil_w=1 fil_d=1 out_channels=256 batchsize=32 pad_h=0 pad_w=0 pad_d=0 conv_stride_h=1 conv_stride_w=1 \
+    conv_stride_d=0 dilation_h=1 dilation_w=1 dilation_d=0 bias=0 group_count=1 out_h=28 out_w=28) 2>&1 >/dev/null
+
+echo "-- a column that a table does not have is as in training"
+kopt train wide.txt --kernel ConvAsm1x1U --where data_type=FP16 -o half.model $small >/dev/null || exit
+echo "in_channels,in_h,in_w,out_channels,batchsize,fil_h,fil_w
+64,56,56,256,32,3,3" >table.csv
+for how in "" data_type=FP16 "--where data_type=FP16" "--where data_type=FP16 data_type=FP16" "--where data_type=FP32" \
+    data_type=FP32 "data_type=FP16 data_type=FP16"; do
+    rm -f table.txt
+    try kopt export half.model table.csv --miopen table.txt $how
+    [ ! -e table.txt ] || sed 's/:.*/:V/' table.txt
+done
+
 echo "-- errors"
 cp layers.txt before
 try kopt export m.model

@@ -48,8 +48,11 @@ static void write_rows(const char *path, int n, int from)
     for (int i = from; i < from + n; i++) {
         int c = 8 << i % 6;
         int h = 7 + i % 9;
-        (void)fprintf(f, "%d-%d-%d-1x1-%d-%d-%d-%d-0x0-1x1-1x1-0-NCHW-FP%d-%c=Tiles:%d,%d,%d\n",
-                      c, h, h, 16 << i % 5, h, h, 1 + i / 9 % 4, i % 4 ? 32 : 16,
+        int s = i % 3 && i % 7 == 0 ? 2 : 1;
+        int to = (h - 1) / s + 1;
+        (void)fprintf(f,
+                      "%d-%d-%d-1x1-%d-%d-%d-%d-0x0-%dx%d-1x1-0-NCHW-FP%d-%c=Tiles:%d,%d,%d\n",
+                      c, h, h, 16 << i % 5, to, to, 1 + i / 9 % 4, s, s, i % 4 ? 32 : 16,
                       i % 3 ? 'F' : 'B', c > 64 ? 64 : c, 1 << i % 3, h % 2 == 0);
     }
     assert_int_equal(fclose(f), 0);
@@ -149,7 +152,10 @@ static void test_round_trip(void **state)
     all.where = (const char *const[]){NULL};
     must(kopt_model_export_miopen(m, "ask.txt", "out.txt", &all, &count, &err), &err);
     assert_int_equal(count.left_out, 0);
-    assert_int_equal(count.written + count.repeated, 90);
+    assert_true(count.unseen >= 20);
+    assert_string_equal(count.unseen_why, "data_type=FP16");
+    assert_int_equal(count.unseen_line, 3); /* of row 152 */
+    assert_int_equal(count.written + count.repeated + count.unseen, 90);
     kopt_model_close(m);
 }
 
@@ -160,24 +166,40 @@ static void test_a_table(void **state)
     kopt_error err = {0};
     kopt_export_options o = with_limits("max_threads=64");
     (void)state;
-    write_file("table.csv", "in_channels,in_h,in_w,out_channels,data_type,conv_stride_h,"
-                            "conv_stride_w,direction\n"
-                            "64,28,28,64,FP32,1,1,F\n"
-                            "4,28,28,64,FP32,1,1,F\n"   /* no tile is that small */
-                            "64,28,28,64,FP32,2,2,B\n"  /* the output's size is not known */
-                            "64,28,28,64,FP32,1,1,F\n"  /* again */
-                            "64,28,28,64,FP16,1,1,F\n"  /* left out */
-                            "64,2 8,28,64,FP32,1,1,F\n" /* no number */
-                            "128,14,14,64,FP32,2,2,F\n");
+    write_file("table.csv",
+               "in_channels,in_h,in_w,out_channels,data_type,conv_stride_h,"
+               "conv_stride_w,direction\n"
+               "64,28,28,64,FP32,1,1,F\n"
+               "4,28,28,64,FP32,1,1,F\n"   /* no tile is that small */
+               "64,28,28,64,FP32,2,2,B\n"  /* the output's size is not known */
+               "64,28,28,64,FP32,1,1,F\n"  /* again */
+               "64,28,28,64,FP16,1,1,F\n"  /* left out */
+               "64,2 8,28,64,FP32,1,1,F\n" /* no number */
+               "128,14,14,64,FP32,3,3,F\n" /* outside of 1 to 2, but no single value */
+               "128,14,14,64,FP32,2,2,W\n" /* a word that was not learned */
+               "128,14,14,64,FP32,2,2,F\n");
     must(kopt_model_export_miopen(m, "table.csv", "out.txt", &o, &count, &err), &err);
-    assert_int_equal(count.read, 7);
-    assert_int_equal(count.written, 2);
+    assert_int_equal(count.read, 9);
+    assert_int_equal(count.written, 3);
+    assert_int_equal(count.unseen, 1);
+    assert_int_equal(count.unseen_line, 9);
+    assert_string_equal(count.unseen_why, "direction=W");
     assert_int_equal(count.skipped, 3);
     assert_int_equal(count.repeated, 1);
     assert_int_equal(count.left_out, 1);
     assert_int_equal(count.skipped_line, 3);
     assert_non_null(strstr(count.skipped_why, "no configuration for this problem is left"));
-    assert_int_equal(read_again("out.txt", 64), 2);
+    assert_int_equal(read_again("out.txt", 64), 3);
+    /* A single number of training is the only one: */
+    write_file("other.csv", "in_channels,in_h,in_w,out_channels,fil_h\n"
+                            "64,28,28,64,3\n"
+                            "64,28,28,64,5\n");
+    assert_int_equal(kopt_model_export_miopen(m, "other.csv", "out.txt", &o, &count, &err),
+                     KOPT_EINPUT);
+    assert_non_null(strstr(err.message, "no such problems: line 2: fil_h=3"));
+    assert_int_equal(count.unseen, 2);
+    assert_int_equal(count.written, 0);
+    assert_int_equal(read_again("out.txt", 64), 3); /* as it was */
     kopt_model_close(m);
 }
 

@@ -275,9 +275,12 @@ static void words_of_training_are_listed(void **state)
     must(kopt_model_open("w.model", &m, &err), &err);
     static const char *const known[] = {"kind=16", "kind=0x10", "N=9"};
     must(kopt_model_outside(m, known, 3, &x, &n, &err), &err);
-    assert_int_equal(n, 1); /* N was the same everywhere: no range is known */
+    assert_int_equal(n, 2); /* N was 64 everywhere */
     assert_string_equal(x[0].value, "0x10");
     assert_int_equal(x[0].n_words, 2);
+    assert_string_equal(x[1].field, "N");
+    assert_null(x[1].words);
+    assert_true(x[1].low == 64 && x[1].high == 64);
     kopt_text_free((char *)x);
     kopt_model_close(m);
 }

@@ -279,6 +279,55 @@ static void json_gives_the_same_encoder(void **state)
     kp_dataset_free(d);
 }
 
+/* C of 8 kinds, and what never varied. */
+static void what_stood_in_training_is_known(void **state)
+{
+    (void)state;
+    struct kp_dataset *d = some();
+    unsigned char forward[24];
+    for (size_t p = 0; p < 24; p++)
+        forward[p] = d->problems[p * N_FIELDS + 2] == 1; /* F: every third */
+    struct kp_encoder *e = learn(d, forward);
+    struct kp_json *j = kp_encoder_to_json(e);
+    struct kp_encoder *again = NULL;
+    kopt_error err = {0};
+    double low;
+    double high;
+    assert_int_equal(kp_encoder_from_json(j, &again, &err), KOPT_OK);
+    for (int k = 0; k < 2; k++) {
+        const struct kp_encoder *x = k ? again : e;
+        assert_true(kp_encoder_range(x, 0, &low, &high) && low == 3 && high == 1024);
+        assert_true(kp_encoder_range(x, 1, &low, &high) && low == 7 && high == 7);
+        assert_false(kp_encoder_range(x, 2, &low, &high));
+        assert_int_equal(kp_encoder_n_words(x, 2), 1); /* the others are of other problems */
+        assert_string_equal(kp_encoder_word(x, 2, 0), "F");
+        assert_true(kp_encoder_knows(x, 0, kp_int(5)) && kp_encoder_knows(x, 0, kp_float(3)));
+        assert_false(kp_encoder_knows(x, 0, kp_int(2)));
+        assert_false(kp_encoder_knows(x, 0, kp_float(1024.5)));
+        assert_true(kp_encoder_knows(x, 1, kp_int(7)));
+        assert_false(kp_encoder_knows(x, 1, kp_int(8)));
+        assert_true(kp_encoder_knows(x, 1, kp_string(kp_str_from("x")))); /* it is no number */
+        assert_true(kp_encoder_knows(x, 2, kp_string(kp_str_from("F"))));
+        assert_false(kp_encoder_knows(x, 2, kp_string(kp_str_from("B"))));
+        assert_false(kp_encoder_knows(x, 2, kp_int(1)));
+        assert_false(kp_encoder_knows(x, 2, kp_bool(true)));
+    }
+    kp_json_free(j);
+    kp_encoder_free(again);
+    /* Older files do not say what a field was that never varied. */
+    j = parse("{\"fields\":[{\"name\":\"a\"},{\"name\":\"d\",\"words\":[\"B\",\"F\"]}],"
+              "\"tokens\":[],\"features\":[]}");
+    assert_int_equal(kp_encoder_from_json(j, &again, &err), KOPT_OK);
+    assert_false(kp_encoder_range(again, 0, &low, &high));
+    assert_true(kp_encoder_knows(again, 0, kp_int(-9)));
+    assert_int_equal(kp_encoder_n_words(again, 1), 2);
+    assert_true(kp_encoder_knows(again, 1, kp_string(kp_str_from("B"))));
+    kp_json_free(j);
+    kp_encoder_free(again);
+    kp_encoder_free(e);
+    kp_dataset_free(d);
+}
+
 #define FIELDS "\"fields\":[{\"name\":\"C\"},{\"name\":\"d\",\"words\":[\"B\",\"F\"]}]"
 #define TOKENS "\"tokens\":[{\"field\":0,\"known\":[1,2.5]},{\"field\":1,\"known\":[0,1]}]"
 #define FEATURES                                                      \
@@ -299,6 +348,10 @@ static void what_is_not_an_encoder_is_refused(void **state)
         "{\"fields\":[{\"name\":\"a\",\"words\":3}],\"tokens\":[],\"features\":[]}",
         "{\"fields\":[{\"name\":\"a\",\"words\":[3]}],\"tokens\":[],\"features\":[]}",
         "{\"fields\":[7],\"tokens\":[],\"features\":[]}",
+        "{\"fields\":[{\"name\":\"a\",\"only\":\"1\"}],\"tokens\":[],\"features\":[]}",
+        "{\"fields\":[{\"name\":\"a\",\"words\":[\"x\"],\"only\":1}],\"tokens\":[],\"features\":[]}",
+        "{\"fields\":[{\"name\":\"a\",\"only\":1}],\"tokens\":[{\"field\":0,\"known\":[1,2]}],"
+        "\"features\":[]}",
         "{" FIELDS ",\"tokens\":[{\"field\":2,\"known\":[]}]," FEATURES "}",
         "{" FIELDS ",\"tokens\":[{\"field\":-1,\"known\":[]}]," FEATURES "}",
         "{" FIELDS ",\"tokens\":[{\"field\":0,\"known\":[2,1]}]," FEATURES "}",
@@ -386,6 +439,7 @@ int main(void)
         cmocka_unit_test(unseen_numbers_are_near_those_they_resemble),
         cmocka_unit_test(only_the_training_problems_count),
         cmocka_unit_test(json_gives_the_same_encoder),
+        cmocka_unit_test(what_stood_in_training_is_known),
         cmocka_unit_test(what_is_not_an_encoder_is_refused),
         cmocka_unit_test(every_failing_allocation_is_clean),
     };
