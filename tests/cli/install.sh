@@ -18,3 +18,11 @@ export PKG_CONFIG_PATH
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o embed "$SOURCE/examples/embed.c" \
     $(pkg-config --cflags --libs kopt) "-Wl,-rpath,$(pkg-config --variable=libdir kopt)" || exit
 ./embed "$DATA/copy.cl" fake:0 N=64 >out && grep -c '^select: measured' out >/dev/null || exit
+# README's program that predicts: what it prints is what the command predicts.
+sed -n '/^.. predict\.c/,/^```$/p' "$SOURCE/README.md" | grep -v '^```' >predict.c
+cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o predict predict.c \
+    $(pkg-config --cflags --libs kopt) "-Wl,-rpath,$(pkg-config --variable=libdir kopt)" || exit
+./predict "$(pkg-config --variable=models kopt)/h200/gemm.model" >predicted || exit
+kopt predict gemm M=300 N=4096 K=1024 --top 5 --json |
+    python3 -c 'import json, sys; [print(",".join(f"{k}={v}" for k, v in json.loads(l)["config"].items())) for l in sys.stdin]' |
+    cmp - predicted && wc -l <predicted
