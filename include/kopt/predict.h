@@ -75,9 +75,10 @@ typedef struct kopt_outside {
 
 /* Which of a problem's values, given as for kopt_predict(), are outside of the numbers or none
  * of the words that the model learned from. kopt_predict() and kopt_select() answer all the
- * same, and do not look themselves. What kopt_predict() refuses is passed over, and so is a
- * number where all that the model learned from were the same. *out: *n of them, with texts of
- * `problem` and of the model; free it with kopt_text_free((char *)*out). Errors: KOPT_ENOMEM.
+ * same, and do not look themselves. What kopt_predict() refuses is passed over. Where all that
+ * the model learned from were one number, low and high are that one (older models
+ * do not know it: passed over). *out: *n of them, with texts of `problem` and of the model;
+ * free it with kopt_text_free((char *)*out). Errors: KOPT_ENOMEM.
  */
 KOPT_API KOPT_MUST_USE kopt_status kopt_model_outside(const kopt_model *m,
                                                       const char *const *problem,
@@ -120,7 +121,8 @@ typedef struct kopt_export_options {
     const char *const *where; /* "data_type=FP32": rows with that text in that column; NULL: as
                                  in training */
     size_t n_where;
-    const char *const *given; /* "NAME=VALUE" of the model's fields, for all problems */
+    const char *const *given; /* "NAME=VALUE" of the model's fields and of columns, for all
+                                 problems */
     size_t n_given;
     size_t width;       /* of the beam; 0 = 100, as models are judged */
     const char *limits; /* as for kopt_predict(), as is the next one */
@@ -134,9 +136,13 @@ typedef struct kopt_export_count {
     size_t repeated; /* problems that came before */
     size_t skipped; /* for which nothing can be written: no configuration satisfies the rules, a
                        size is missing or no size, or the format has no place for it */
+    size_t unseen;  /* of a word that the model never learned from, or of another value than the
+                       one that a field always had */
     size_t written; /* problems */
     int64_t skipped_line;  /* of the first that was skipped .. */
     char skipped_why[256]; /* .. and why; "" = none */
+    int64_t unseen_line;   /* of the first that is unseen .. */
+    char unseen_why[256];  /* .. and its "direction=F"; "" = none */
 } kopt_export_count;
 
 /* The first prediction for each problem of a file (MIOpen's databases; CSV with the names of
