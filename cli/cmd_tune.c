@@ -132,6 +132,22 @@ static void note_outside(struct cli *c, const char *model, const struct cli_targ
     kopt_model_close(m);
 }
 
+/* ["M","N","K"]: as the kernel file declares them; the caller frees it. A file that does not
+ * load the session reports. */
+static char *sizes_of(const char *file)
+{
+    kopt_kernel *k = NULL;
+    kopt_error err;
+    struct cli_text t = {0};
+    cli_text_adds(&t, "[");
+    if (kopt_kernel_load(file, &k, &err) == KOPT_OK)
+        for (size_t i = 0; i < kopt_kernel_n_problem(k); i++)
+            cli_text_addf(&t, "%s\"%s\"", i ? "," : "", kopt_kernel_problem_name(k, i));
+    cli_text_adds(&t, "]");
+    kopt_kernel_free(k);
+    return t.ptr;
+}
+
 static int run(struct cli *c, const struct cli_args *args, const void *options)
 {
     const struct cli_tune_options *o = options;
@@ -157,15 +173,18 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         kopt_tune_options to;
         struct cli_tune_view view;
         cli_tune_view_init(&view, c, o->json);
+        char *sizes = sizes_of(t.file);
         char *cache = o->no_compile_cache ? NULL : cli_compile_cache_path(c);
         char *model = o->model ? cli_model_path(c, o->model) : NULL;
         fill(&to, o, c, &t, store);
         to.compile_cache = cache;
         to.model = model;
+        view.order = sizes;
         to.callbacks = cli_tune_view_callbacks(&view);
         if (model)
             note_outside(c, model, &t);
         code = tune(c, &to, &view);
+        free(sizes);
         free(cache);
         free(model);
     }

@@ -17,7 +17,7 @@ enum { TIED_SHOWN = 5 };
 static void print_title(struct cli_tune_view *v)
 {
     struct cli *c = v->c;
-    char *problem = cli_config_words(v->problem);
+    char *problem = cli_config_words_in(v->problem, v->order);
     cli_print(c, "%s%s%s%s%s on %s (%s)\n", cli_on(&c->out, CLI_BOLD), v->kernel,
               cli_off(&c->out, CLI_BOLD), problem[0] ? " " : "", problem, v->device_name,
               v->device);

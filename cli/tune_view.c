@@ -14,6 +14,7 @@ void cli_tune_view_init(struct cli_tune_view *v, struct cli *c, bool json)
     memset(v, 0, sizeof(*v));
     v->c = c;
     v->json = json;
+    v->order = "";
     cli_progress_init(&v->progress, &c->err, c->verbosity < 0);
 }
 
@@ -80,7 +81,7 @@ static void on_start(void *user, const kopt_tune_start *s)
     char all[CLI_NUM];
     char budget[CLI_NUM];
     char known[CLI_NUM];
-    char *problem = cli_config_words(s->problem);
+    char *problem = cli_config_words_in(s->problem, v->order);
     cli_note(c, "%s%s%s on %s (%s)", s->kernel, problem[0] ? " " : "", problem, s->device_name,
              s->device);
     free(problem);

@@ -11,6 +11,7 @@ struct cli_tune_view {
     struct cli *c;
     kopt_tuner *tuner; /* to stop it when nobody reads its results any more */
     bool json;
+    const char *order; /* of the problem's sizes, as for cli_config_words_in(); borrowed */
     struct cli_progress progress;
     /* copied from the start */
     char kernel[128];

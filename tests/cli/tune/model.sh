@@ -14,6 +14,8 @@ kopt tune $tiles $common --no-store --model m.model --model-top 2 BM=8,16 2>&1 |
     sed -n 's/([0-9]* more/(N more/; /predictions of/p'
 kopt tune $tiles $common --no-store --model m.model --budget 12 2>&1 | sed -n 's/.*, \([0-9]* predictions\) of.*/\1/p'
 kopt tune $tiles $common --no-store --model m.model --budget 12 --json -q | json_lines predictions | grep start
+sed 's/problem M N/problem N M/' "$DATA/tiles.cl" >turned.cl # sizes as they are declared
+kopt tune turned.cl M=120 N=80 $common --no-store --budget 2 2>&1 | grep ' on Fake'
 echo "-- the order: the default, then as kopt predict says, then the rest, each once"
 kopt predict m.model M=120 N=80 --top 5 --json >predicted
 kopt tune $tiles $common --store s.db --model m.model --model-top 5 --json -q >tuned

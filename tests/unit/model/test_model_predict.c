@@ -376,7 +376,8 @@ static void test_kernel_file(void **state)
         {"M", kp_float(16.5)}, {"N", kp_int(1)}, WORD("dtype", "f32")};
     const struct kp_given good[] = {{"M", kp_int(16)}, {"N", kp_int(1)}, WORD("dtype", "f32")};
     assert_int_equal(kp_model_predict(m, zero, 3, &o, &got, &err), KOPT_EUSAGE);
-    assert_non_null(strstr(err.message, "M: a problem size is an integer from 1 to 9223372036854775807"));
+    assert_non_null(
+        strstr(err.message, "M: a problem size is an integer from 1 to 9223372036854775807"));
     assert_int_equal(kp_model_predict(m, part, 3, &o, &got, &err), KOPT_EUSAGE);
     assert_int_equal(kp_model_predict(m, good, 3, &o, &got, &err), KOPT_OK);
     assert_int_equal(got.n, 3 * 2 * 2);
