@@ -60,12 +60,12 @@ static void on_start(void *user, const kopt_eval_start *s)
     char b[CLI_NUM];
     if (v->json)
         json_start(v, s);
-    cli_note(v->c, "%s: %s rows of %s, %s problems of part '%s'; the baselines know %s",
-             s->source, cli_count((double)s->rows, a), s->kernel,
-             cli_count((double)s->problems, b), v->part,
+    cli_note(v->c, "%s: %s row%s of %s, %s problem%s of part '%s'; the baselines know %s",
+             s->source, cli_count((double)s->rows, a), s->rows == 1 ? "" : "s", s->kernel,
+             cli_count((double)s->problems, b), s->problems == 1 ? "" : "s", v->part,
              cli_count((double)s->known, (char[CLI_NUM]){0}));
     if (s->skipped)
-        cli_warn(v->c, "%s row%s cannot be used; the first: %s",
+        cli_warn(v->c, "%s row%s cannot be used; the first, %s",
                  cli_count((double)s->skipped, a), s->skipped == 1 ? "" : "s", s->skipped_why);
     if (s->problems > 0 && s->problems < FEW)
         cli_note(v->c, "%zu problem%s few: one standard error of a share is up to %s",
@@ -171,6 +171,18 @@ static void show(struct cli *c, const kopt_eval_row *rows, size_t n)
     cli_table_free(r.t);
 }
 
+/* Of rows that searches left behind most predictions have no time. */
+static void note_unmeasured(struct cli *c, const kopt_eval_row *rows, size_t n)
+{
+    char text[CLI_NUM];
+    if (n > 0 && rows[0].j.unmeasured > 0)
+        cli_note(
+            c,
+            "%s of the first predictions have no time in the data, which counts as nothing "
+            "kept",
+            cli_percent(rows[0].j.unmeasured, text));
+}
+
 static void json_list(struct cli_json *j, const char *key, const double *values)
 {
     cli_json_open(j, key, '[');
@@ -194,6 +206,7 @@ static void show_json(const kopt_eval_row *rows, size_t n)
         json_list(&j, "canonical", x->canonical);
         cli_json_num(&j, "valid", x->valid);
         cli_json_u64(&j, "timed", x->timed);
+        cli_json_num(&j, "unmeasured", x->unmeasured);
         json_list(&j, "kept_mean", x->kept_mean);
         json_list(&j, "kept_geometric", x->kept_geometric);
         json_list(&j, "kept_p5", x->kept_p5);
@@ -238,6 +251,8 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
     free(path);
     cli_progress_clear(&v.progress);
     int code = st == KOPT_OK ? CLI_EXIT_DONE : cli_fail(c, &err);
+    if (st == KOPT_OK)
+        note_unmeasured(c, rows, n);
     if (st == KOPT_OK && o->json)
         show_json(rows, n);
     else if (st == KOPT_OK)
@@ -288,7 +303,7 @@ const struct cli_command cli_cmd_eval = {
         "  speed kept          where times are known: best time over the best time among the\n"
         "                      first K predictions (0: the first, unmeasured); the mean, and\n"
         "                      what 95 % of the problems reach\n\n"
-        "A prediction that was never measured keeps nothing. The time of a prediction is one "
+        "A prediction that was never measured keeps nothing; a note has their share. The time of a prediction is one "
         "thread's, for 50 configurations.",
     .opts = opts,
     .n_opts = CLI_LEN(opts),

@@ -312,14 +312,14 @@ static const struct cli_opt opts[] = {
      .min = 1,
      .max = 8192,
      .offset = AT(embed),
-     .help = "numbers that a token becomes"},
+     .help = "numbers that a token becomes; not of a ranker"},
     {.name = "layers",
      .kind = CLI_INT,
      .arg = "N",
      .min = 1,
      .max = 16,
      .offset = AT(layers),
-     .help = "layers, where a kind has a choice"},
+     .help = "layers, of factored and ranker"},
     {.name = "cell",
      .kind = CLI_CHOICE,
      .arg = "KIND",
@@ -331,7 +331,7 @@ static const struct cli_opt opts[] = {
      .arg = "KIND",
      .choices = scores,
      .offset = AT(score),
-     .help = "of attention: dot (default) or additive"},
+     .help = "of attention (attention, hybrid1, hybrid2): dot (default) or additive"},
     {.name = "dropout",
      .kind = CLI_NUMBER,
      .arg = "P",
@@ -376,7 +376,7 @@ static const struct cli_opt opts[] = {
      .min = 0,
      .max = 0.9,
      .offset = AT(smoothing),
-     .help = "share of a label that goes to the other values (default 0.05)"},
+     .help = "share of a label that goes to the other values (default 0.05); not of a ranker"},
     {.name = "unknown",
      .kind = CLI_NUMBER,
      .arg = "P",
@@ -393,7 +393,7 @@ static const struct cli_opt opts[] = {
      .max = 10,
      .offset = AT(near_best),
      .help = "learn configurations within this share of a problem's best time, too, the slower "
-             "the less (default 10%)"},
+             "the less (default 10%); not of a ranker"},
     {.name = "extra-weight",
      .kind = CLI_NUMBER,
      .arg = "P",
@@ -408,7 +408,7 @@ static const struct cli_opt opts[] = {
      .max = 1000,
      .offset = AT(repeat),
      .help = "how often a problem is drawn in an epoch, each time with one of these "
-             "configurations (default 8 where times are known, else 1)"},
+             "configurations (default 8 where times are known, else 1); not of a ranker"},
     CLI_ROW_THREADS(
         struct train_options,
         "to work with; the model is the same with any number (default: one for each core)",
@@ -459,6 +459,10 @@ const struct cli_command cli_cmd_train = {
         "Where times are known, a ranker learns all of them, other networks every configuration "
         "that is nearly as fast as the best; parameters without effect are put in their "
         "canonical form; rows that cannot be used are counted and the first is named.\n\n"
+        "In the table, LOSS and VALIDATION are the losses of the best epoch, and RIGHT is of "
+        "the problems for validation: of a ranker the share of those whose best configuration it "
+        "puts first, of others the share of parameters that are right, given the true ones "
+        "before. kopt eval says more.\n\n"
         "FILE is written at the end, at once. Until then FILE.partial keeps the state of the "
         "training. Ctrl-C stops after the running epoch; once more exits at once. What was learned by "
         "then is written, but never over a model that was there before.",

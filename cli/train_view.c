@@ -20,6 +20,9 @@ void cli_train_view_init(struct cli_train_view *v, struct cli *c, bool json, con
     cli_progress_init(&v->progress, &c->err, c->verbosity < 0);
 }
 
+/* Below so many problems it is said that they are few. */
+enum { FEW = 30 };
+
 /* --- start -------------------------------------------------------------------------------- */
 
 static void json_start(struct cli *c, const kopt_train_start *s)
@@ -33,6 +36,9 @@ static void json_start(struct cli *c, const kopt_train_start *s)
     cli_json_u64(&j, "skipped", s->skipped);
     cli_json_str(&j, "skipped_why", s->skipped ? s->skipped_why : NULL);
     cli_json_u64(&j, "unlisted", s->unlisted);
+    cli_json_bool(&j, "untimed", s->untimed != 0);
+    cli_json_u64(&j, "checked", s->checked);
+    cli_json_u64(&j, "forbidden", s->forbidden);
     cli_json_u64(&j, "train", s->train);
     cli_json_u64(&j, "valid", s->valid);
     cli_json_u64(&j, "test", s->test);
@@ -63,21 +69,39 @@ static void note_data(struct cli *c, const kopt_train_start *s)
     char valid[CLI_NUM];
     char test[CLI_NUM];
     char n[CLI_NUM];
-    cli_note(c, "%s: %s rows of %s, %s problems for training, %s for validation, %s for tests",
-             s->source, cli_count((double)s->rows, rows), s->kernel,
-             cli_count((double)s->train, train), cli_count((double)s->valid, valid),
-             cli_count((double)s->test, test));
+    cli_note(c,
+             "%s: %s row%s of %s, %s problem%s for training, %s for validation, %s for tests",
+             s->source, cli_count((double)s->rows, rows), plural(s->rows), s->kernel,
+             cli_count((double)s->train, train), plural(s->train),
+             cli_count((double)s->valid, valid), cli_count((double)s->test, test));
+    if (s->train + s->helping < FEW)
+        cli_note(c, "%zu problem%s few to learn from", s->train + s->helping,
+                 s->train + s->helping == 1 ? " is" : "s are");
+    if (s->untimed)
+        cli_note(
+            c,
+            "no row has a time, so all count as equally good; times are read from a column "
+            "time_ns, time_us, us, time_ms or ms%s%s",
+            s->aside[0] ? "; left aside: " : "", s->aside);
     if (s->helping)
         cli_note(c, "%s more problem%s in training", cli_count((double)s->helping, n),
                  s->helping == 1 ? " helps" : "s help");
     if (s->left_out)
-        cli_note(c, "%s rows are left out by --where", cli_count((double)s->left_out, n));
+        cli_note(c, "%s row%s left out by --where", cli_count((double)s->left_out, n),
+                 s->left_out == 1 ? " is" : "s are");
     if (s->skipped)
-        cli_warn(c, "%s row%s cannot be used; the first: %s", cli_count((double)s->skipped, n),
+        cli_warn(c, "%s row%s cannot be used; the first, %s", cli_count((double)s->skipped, n),
                  plural(s->skipped), s->skipped_why);
     if (s->unlisted)
         cli_note(c, "%s row%s a value that the rules do not list",
                  cli_count((double)s->unlisted, n), s->unlisted == 1 ? " has" : "s have");
+    if (s->forbidden)
+        cli_note(
+            c,
+            "the rules forbid the best configuration of %s of the problems%s: it is learned, "
+            "but never predicted",
+            cli_percent((double)s->forbidden / (double)s->checked, n),
+            s->checked < s->train + s->helping ? " (by a sample)" : "");
     if (s->without)
         cli_note(c, "%s problem%s left aside: all configurations failed",
                  cli_count((double)s->without, n), s->without == 1 ? " is" : "s are");

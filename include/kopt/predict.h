@@ -206,7 +206,7 @@ typedef struct kopt_train_start {
     const char *kernel;
     const char *network;
     size_t rows, left_out, skipped;
-    const char *skipped_why;   /* of the first, "" = none */
+    const char *skipped_why;   /* of the first: "line 12: no value of 'M'"; "" = none */
     size_t unlisted;           /* rows with a value that the rules do not list */
     size_t train, valid, test; /* problems of the data itself */
     size_t helping;            /* problems for training that `also` and `more` add */
@@ -217,7 +217,12 @@ typedef struct kopt_train_start {
     size_t canonical; /* rows put in canonical form */
     int unbound;      /* 1: the rules use numbers of a device, and no limits were given */
     const char *unbound_names; /* which: "max_threads,cc"; "" = none */
-    size_t ranked; /* configurations that a ranker chooses from; 0: of other networks */
+    int untimed; /* 1: a table none of whose rows has a time, so that all count alike .. */
+    const char *aside; /* .. and the first columns that are left aside: "time, note" */
+    size_t checked;    /* problems for training, at most some hundreds, whose best configuration
+                          was put to the rules .. */
+    size_t forbidden;  /* .. and those whose best one the rules forbid */
+    size_t ranked;     /* configurations that a ranker chooses from; 0: of other networks */
     size_t fields, params, parameters; /* the last: numbers of one network */
     unsigned resumed;     /* epochs that were done before, of network `resumed_net`; 0 = none */
     unsigned resumed_net; /* from 0 */
@@ -265,7 +270,8 @@ KOPT_API void kopt_train_options_init(kopt_train_options *o);
 /* Writes `out` at the end, at once; until then `out`.partial has the state of the training, a
  * few seconds old at most. A training that does not come to its end writes what it learned, but
  * never over a file that stood at `out` when it began. Errors: those of the data (KOPT_EIO,
- * KOPT_EINPUT, KOPT_ERANGE), KOPT_EUSAGE (options; `resume` and a state of another training),
+ * KOPT_EINPUT, KOPT_ERANGE), KOPT_EUSAGE (options, or some that the kind of
+ * network does not have; `resume` and a state of another training),
  * KOPT_EINTR (`epoch` ended it; `out`.partial stays), KOPT_EFAILED (the loss is no number any
  * more; the last good values count, where there were any), KOPT_EFULL, KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_train(const kopt_train_options *o, kopt_error *err);
@@ -291,8 +297,9 @@ typedef struct kopt_judgement {
     double free_running; /* positions of the first prediction right */
     double exact[KOPT_AT];
     double canonical[KOPT_AT];
-    double valid; /* first predictions that satisfy the rules */
-    size_t timed; /* problems with times */
+    double valid;      /* first predictions that satisfy the rules */
+    size_t timed;      /* problems with times */
+    double unmeasured; /* of these: first predictions that no row is about */
     double kept_mean[KOPT_AT];
     double kept_geometric[KOPT_AT]; /* geometric mean */
     double kept_p5[KOPT_AT];
@@ -309,7 +316,7 @@ typedef struct kopt_eval_start {
     const char *kernel;
     const char *network;
     size_t rows, left_out, skipped;
-    const char *skipped_why; /* of the first, "" = none */
+    const char *skipped_why; /* as above */
     size_t problems;         /* that are judged */
     size_t known;            /* problems that the majority and the neighbours know */
     int same_data;           /* 1: the rows are those that the model was trained with */

@@ -157,6 +157,7 @@ static void copy_row(const struct kp_judgement *from, kopt_judgement *to)
                            .free_running = from->free_running,
                            .valid = from->valid,
                            .timed = from->n_timed,
+                           .unmeasured = from->unmeasured,
                            .seconds = from->seconds};
     for (size_t i = 0; i < KOPT_AT; i++) {
         to->exact[i] = from->exact[i];

@@ -383,6 +383,35 @@ static kopt_status check_group(struct training *t)
     return st;
 }
 
+/* What only some kinds of networks have. */
+static kopt_status check_kind(const struct training *t)
+{
+    static const char translating[] = "factored, seq2seq, attention, hybrid1, hybrid2";
+    static const char recurrent[] = "seq2seq, attention, hybrid1, hybrid2";
+    const kopt_train_options *o = t->o;
+    const struct {
+        const char *name;
+        bool given;
+        const char *kinds;
+    } options[] = {{"embed", o->embed != 0, translating},
+                   {"layers", o->layers != 0, "factored, ranker"},
+                   {"cell", o->cell != 0, recurrent},
+                   {"score", o->score != 0, "attention, hybrid1, hybrid2"},
+                   {"smoothing", o->smoothing != 0, translating},
+                   {"near_best", o->near_best != 0, translating},
+                   {"repeat", o->repeat != 0, translating}};
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (!options[i].given || strstr(options[i].kinds, t->fit.ops->name))
+            continue;
+        kopt_status st =
+            kp_err(t->err, KOPT_EUSAGE, "the network '%s' has no %s%s", t->fit.ops->name,
+                   options[i].name, o->network ? "" : ", and it is what this data asks for");
+        kp_err_hint(t->err, "these have: %s", options[i].kinds);
+        return st;
+    }
+    return KOPT_OK;
+}
+
 /* Where nobody asked for a network that ranks, and it cannot learn from the data, it gives way.
  */
 static kopt_status make_ranks(struct training *t)
@@ -445,6 +474,8 @@ static kopt_status make_lesson(struct training *t)
                       "%s: all configurations are the same, so there is nothing to learn",
                       t->data.path);
     st = t->fit.ops->rank ? make_ranks(t) : KOPT_OK;
+    if (st == KOPT_OK)
+        st = check_kind(t);
     if (t->data.rules) {
         t->fit.rules_path = t->data.rules->path;
         t->fit.rules_text = (struct kp_str){kp_buf_text(&t->data.text), t->data.text.len};
@@ -481,6 +512,10 @@ static void tell_start(const struct training *t)
                                 .skipped = r->skipped,
                                 .skipped_why = r->reason,
                                 .unlisted = r->unlisted,
+                                .untimed = r->untimed,
+                                .aside = r->aside,
+                                .checked = l->n_checked,
+                                .forbidden = l->n_forbidden,
                                 .train = l->count[KP_ROLE_TRAIN] - l->n_extra,
                                 .helping = l->n_extra,
                                 .valid = l->count[KP_ROLE_VALID],

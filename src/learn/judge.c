@@ -27,6 +27,7 @@ struct verdict {
     size_t exact_at; /* place of the truth among the predictions, from 1; 0 = it is not there */
     size_t canonical_at;
     bool valid;
+    bool unmeasured; /* the first prediction: no row is about it */
     double kept[KP_JUDGE_AT];
 };
 
@@ -231,13 +232,13 @@ static bool make_forms(const struct judging *j, size_t problem, struct bound *b)
 }
 
 /* The predicted configuration's time, or that of one that is the same kernel; infinite where it
- * failed or was not measured. */
+ * failed, NaN where no row is about it. */
 static kopt_status time_of(const struct judging *j, size_t problem, const uint32_t *predicted,
                            struct bound *b, double *time_ns)
 {
     struct kp_value form[KP_PARAMS_MAX];
     size_t from = j->first[problem];
-    *time_ns = (double)INFINITY;
+    *time_ns = (double)NAN;
     for (size_t r = from; r < j->first[problem + 1]; r++) {
         if (same_config(j, predicted, r)) {
             *time_ns = (double)j->d->times_ns[r];
@@ -270,7 +271,8 @@ static kopt_status look_at_times(const struct judging *j, size_t problem,
         size_t until = kp_judge_kept[i] ? kp_judge_kept[i] : 1;
         for (; at < until && at < p->n && st == KOPT_OK; at++) {
             st = time_of(j, problem, p->configs + at * j->who->n_targets, b, &time_ns);
-            found = fmin(found, time_ns);
+            found = fmin(found, time_ns); /* NaN gives way */
+            v->unmeasured |= at == 0 && isnan(time_ns);
         }
         v->kept[i] = isfinite(found) ? best / found : 0;
     }
@@ -384,6 +386,7 @@ static kopt_status sum_kept(const struct judging *j, size_t at, struct kp_judgem
 {
     double *kept = kp_calloc(j->n + 1, sizeof(*kept));
     size_t n = 0;
+    size_t unmeasured = 0;
     double sum = 0;
     double logs = 0;
     if (!kept)
@@ -392,11 +395,13 @@ static kopt_status sum_kept(const struct judging *j, size_t at, struct kp_judgem
         if (!j->verdicts[i].timed)
             continue;
         kept[n++] = j->verdicts[i].kept[at];
+        unmeasured += j->verdicts[i].unmeasured;
         sum += j->verdicts[i].kept[at];
         logs += log(j->verdicts[i].kept[at]);
     }
     qsort(kept, n, sizeof(*kept), up);
     out->n_timed = n;
+    out->unmeasured = n ? (double)unmeasured / (double)n : (double)NAN;
     out->kept_mean[at] = n ? sum / (double)n : (double)NAN;
     out->kept_geometric[at] = n ? exp(logs / (double)n) : (double)NAN;
     out->kept_p5[at] = n ? kept[(n - 1) / 20] : (double)NAN;

@@ -45,6 +45,9 @@ struct kp_judgement {
     /* Of the problems whose configurations have times: best time / time of the best among the
      * first predictions. */
     size_t n_timed;
+    double
+        unmeasured; /* of these: first predictions that no row is about, nor of the same kernel
+                     */
     double kept_mean[KP_JUDGE_AT];
     double kept_geometric[KP_JUDGE_AT]; /* geometric mean */
     double kept_p5[KP_JUDGE_AT];

@@ -210,6 +210,101 @@ void kp_lesson_free(struct kp_lesson *l)
     kp_free(l);
 }
 
+/* --- rules and what was best
+ * ------------------------------------------------------------------
+ */
+
+enum { CHECKED_MAX = 200 /* problems */ };
+
+/* What it is that forbids a problem's best configuration. */
+struct verdict {
+    bool allowed;
+    const char *why; /* a rule's text, or words */
+};
+
+static struct verdict look_at(const struct kp_problem_rules *r, const uint32_t *config)
+{
+    uint32_t indices[KP_PARAMS_MAX];
+    struct kp_rule_hit hit;
+    if (!kp_problem_rules_indices(r, config, indices))
+        return (struct verdict){false, "a value that they do not list"};
+    if (kp_space_valid(r->bound->space, indices, &hit))
+        return (struct verdict){true, NULL};
+    return (struct verdict){false, hit.rule < r->bound->desc.n_rules
+                                       ? r->bound->desc.rules[hit.rule].text
+                                       : "a value that is out of range"};
+}
+
+/* Of equally good ones one that is allowed is enough. */
+static kopt_status check_problem(const struct kp_dataset *d, size_t from, size_t to,
+                                 const struct kp_lesson_options *o, struct verdict *out)
+{
+    struct kp_problem_rules r;
+    double best = best_time(d, from, to);
+    kopt_status st = kp_problem_rules_init(d, d->of[from], o->rules, o->limits, d->targets,
+                                           d->n_targets, &r);
+    *out = (struct verdict){st == KOPT_OK, "they do not go with the problem"};
+    if (st != KOPT_OK) {
+        kp_problem_rules_deinit(&r);
+        return st == KOPT_ENOMEM ? st : KOPT_OK;
+    }
+    out->allowed = false;
+    for (size_t row = from; row < to && !out->allowed; row++)
+        if (worth(d, row, best, 0) > 0)
+            *out = look_at(&r, d->configs + row * d->n_targets);
+    kp_problem_rules_deinit(&r);
+    return KOPT_OK;
+}
+
+static bool all_failed(const struct kp_dataset *d, size_t from, size_t to)
+{
+    for (size_t r = from; r < to; r++)
+        if (!isinf(d->times_ns[r]))
+            return false;
+    return true;
+}
+
+/* Do the rules allow what was best? If for no problem, whatever is learned can never be
+ * predicted. A sample tells. */
+static kopt_status check_rules(struct kp_lesson *l, const struct kp_lesson_options *o,
+                               kopt_error *err)
+{
+    const struct kp_dataset *d = l->data;
+    size_t step = l->count[KP_ROLE_TRAIN] / CHECKED_MAX + 1;
+    size_t at = 0;
+    struct verdict v;
+    const char *why = NULL;
+    const char *problem = NULL;
+    for (size_t from = 0, to; from < d->n_rows; from = to) {
+        for (to = from; to < d->n_rows && d->of[to] == d->of[from];)
+            to++;
+        if (!is_for(l, o, d->of[from], KP_ROLE_TRAIN) || all_failed(d, from, to) ||
+            at++ % step != 0)
+            continue;
+        if (check_problem(d, from, to, o, &v) != KOPT_OK)
+            return kp_err_nomem(err);
+        l->n_checked++;
+        l->n_forbidden += !v.allowed;
+        if (!v.allowed && !why) {
+            why = v.why;
+            problem = d->keys[d->of[from]];
+        }
+    }
+    if (l->n_forbidden == 0 || l->n_forbidden < l->n_checked)
+        return KOPT_OK;
+    kopt_status st = kp_err(
+        err, KOPT_EINPUT,
+        "the rules of '%s' forbid the best configuration of each problem; that of %s: %s",
+        o->rules->name, problem, why);
+    kp_err_hint(err, "what is learned could never be predicted; are they of other data, or of "
+                     "another device?");
+    return st;
+}
+
+/* --- the whole
+ * --------------------------------------------------------------------------------
+ */
+
 static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
                         unsigned char *train, uint32_t *configs, kopt_error *err)
 {
@@ -229,16 +324,18 @@ static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,
     for (size_t t = 0; t < d->n_targets; t++)
         l->n_constant += d->targets[t].n_values == 1;
     if (l->count[KP_ROLE_TRAIN] == 0 || l->count[KP_ROLE_VALID] == 0)
-        return kp_err(
-            err, KOPT_EINPUT,
-            "of %zu problems %zu are for training and %zu for validation: there must be "
-            "some of each",
-            d->n_problems, l->count[KP_ROLE_TRAIN], l->count[KP_ROLE_VALID]);
+        return kp_err(err, KOPT_EINPUT,
+                      "%zu problem%s for training, %zu for validation, of %zu: there must be "
+                      "some of each",
+                      l->count[KP_ROLE_TRAIN], l->count[KP_ROLE_TRAIN] == 1 ? "" : "s",
+                      l->count[KP_ROLE_VALID], d->n_problems);
     st = kp_encoder_new(d, train, &l->encoder, err);
     if (st == KOPT_OK && kp_encoder_n_tokens(l->encoder) == 0)
         return kp_err(err, KOPT_EINPUT,
                       "nothing differs between the problems: there is nothing to predict from");
     memcpy(configs, d->configs, d->n_rows * d->n_targets * sizeof(*configs));
+    if (st == KOPT_OK && o->rules)
+        st = check_rules(l, o, err);
     if (st == KOPT_OK)
         st = canonical_rows(l, o, configs, err);
     if (st == KOPT_OK)

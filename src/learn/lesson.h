@@ -19,7 +19,7 @@ struct kp_lesson_options {
                       its configurations; 0 = 8 where configurations have times, else 1 */
     /* What a problem that only helps training counts beside one of the data; 0 = 1. */
     double extra_weight;
-    const struct kp_kernel *rules; /* for canonical forms; NULL: none */
+    const struct kp_kernel *rules; /* NULL: none */
     const struct kp_limits *limits;
 };
 
@@ -35,12 +35,16 @@ struct kp_lesson {
     size_t n_without;       /* problems of which nothing is worth learning: all failed */
     size_t repeat;          /* how often a training problem stands among the examples */
     size_t n_constant;      /* targets with one value only */
+    size_t n_checked; /* problems for training, at most some hundreds evenly spread, whose best
+                         configuration was put to the rules .. */
+    size_t n_forbidden; /* .. and those whose best one they forbid */
     size_t n_canonical; /* rows whose parameters without effect were put in canonical form */
     struct kp_examples examples[2]; /* KP_ROLE_TRAIN, KP_ROLE_VALID */
 };
 
 /* `data` outlives it. Owner: kp_lesson_free(). Errors: those of kp_split(), KOPT_EINPUT (no
- * problem to train or validate with, or all of them alike), KOPT_ENOMEM. */
+ * problem to train or validate with, or all of them alike; the rules forbid the best
+ * configuration of each), KOPT_ENOMEM. */
 kopt_status kp_lesson_new(const struct kp_dataset *data, const struct kp_lesson_options *o,
                           struct kp_lesson **out, kopt_error *err);
 void kp_lesson_free(struct kp_lesson *l);

@@ -194,6 +194,7 @@ kopt_status kp_load(const char *path, const struct kp_load_options *o, struct kp
     kp_intake_init(&in, path, o, report, err);
     kopt_status st = load_all(&in);
     in.path = path;
+    in.helps = false;
     if (st == KOPT_OK)
         st = kp_intake_finish(&in, out);
     kp_intake_deinit(&in);

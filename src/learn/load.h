@@ -53,10 +53,12 @@ struct kp_load_report {
     size_t left_out;    /* by `where` */
     size_t skipped;     /* could not be used */
     size_t unlisted;    /* used, with a value that is not in the rules' lists */
-    int64_t first_line; /* the first of those, and why */
-    char reason[256];
-    size_t n_raw;   /* fields of the data set that are not derived */
-    size_t helping; /* rows that only help training */
+    int64_t first_line; /* the first of those .. */
+    char reason[256];   /* .. where it is and why: "line 3: it is cut" */
+    bool untimed;       /* CSV: no row has a time, and they did not all fail */
+    char aside[128];    /* CSV: columns that are left aside: "time, note"; the first of them */
+    size_t n_raw;       /* fields of the data set that are not derived */
+    size_t helping;     /* rows that only help training */
     char hash[64 +
               1]; /* SHA-256 of the data's own rows without `source`, in a canonical order */
     char all_hash[64 + 1]; /* .. of all rows and fields; "" where none only helps */
@@ -93,7 +95,8 @@ struct kp_load_report {
  * file they are from; where the data has that problem, the key is the data's, and the data
  * set's `twins` say so.
  *
- * Errors: KOPT_EIO, KOPT_EBUSY, KOPT_EINPUT (no such kernel: the hint lists those that are
+ * Errors: KOPT_EUSAGE (a file that names no kernel, rules of one, and another one asked for),
+ * KOPT_EIO, KOPT_EBUSY, KOPT_EINPUT (no such kernel: the hint lists those that are
  * there; a cut, foreign or empty file; a column that is missing; rules whose parameters are
  * not as many as the vectors' places; with the line where there is one), KOPT_ERANGE (too many
  * rows or values), KOPT_ENOMEM. */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "model/model.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,13 +216,22 @@ static kopt_status no_rows(struct kp_intake *in)
 {
     const struct kp_load_report *r = in->report;
     if (r->skipped > 0)
-        return kp_err(in->err, KOPT_EINPUT, "%s: no row can be used; %s %lld: %s", in->path,
-                      r->source == KP_SOURCE_CSV ? "line" : "row", (long long)r->first_line,
-                      r->reason);
+        return kp_err(in->err, KOPT_EINPUT, "%s: no row can be used; %s", in->path, r->reason);
     if (r->left_out > 0)
         return kp_err(in->err, KOPT_EINPUT, "%s: none of %zu rows is among those chosen",
                       in->path, r->left_out);
     return kp_err(in->err, KOPT_EINPUT, "%s: there are no rows", in->path);
+}
+
+static bool is_untimed(const struct kp_intake *in)
+{
+    bool any = false; /* that did not fail */
+    for (size_t r = 0; r < in->n_rows; r++) {
+        if (isfinite(in->times[r]))
+            return false;
+        any |= isnan(in->times[r]) != 0;
+    }
+    return any && in->report->source == KP_SOURCE_CSV;
 }
 
 static kopt_status make(struct finish *f, struct kp_dataset **out)
@@ -268,6 +278,7 @@ kopt_status kp_intake_finish(struct kp_intake *in, struct kp_dataset **out)
     kp_buf_deinit(&f.key);
     kp_arena_deinit(&f.arena);
     in->report->n_raw = in->n_fields;
+    in->report->untimed = is_untimed(in);
     if (st == KOPT_OK && in->report->helping > 0)
         st = kp_intake_twins(in, *out);
     if (st == KOPT_OK)

@@ -131,7 +131,10 @@ kopt_status kp_intake_twins(const struct kp_intake *in, struct kp_dataset *d);
 kopt_status kp_dataset_hash(const struct kp_dataset *d, size_t n_fields, bool all,
                             char hash[64 + 1], kopt_error *err);
 
-/* The kernel's name where nobody gives one: the file's, up to its first point. */
+/* The kernel of a file that names none: the one asked for, else the rules', else the file's
+ * name up to its first point. Errors: KOPT_EUSAGE (the rules are of another than the one asked
+ * for).
+ */
 kopt_status kp_intake_name(struct kp_intake *in);
 
 /* Names that were met, each once and in that order, for the choice of a kernel. */

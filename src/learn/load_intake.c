@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "json/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +93,9 @@ void kp_intake_skip(struct kp_intake *in, int64_t line, const char *fmt, ...)
     (void)vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
     r->first_line = line;
-    (void)kp_err(&text, KOPT_EINPUT, "%s", why); /* makes it printable */
+    (void)kp_err(&text, KOPT_EINPUT, "%s%s%s %" PRId64 ": %s", in->helps ? in->path : "",
+                 in->helps ? ", " : "", r->source == KP_SOURCE_CSV ? "line" : "row", line,
+                 why); /* makes it printable */
     (void)snprintf(r->reason, sizeof(r->reason), "%.255s", text.message);
 }
 
@@ -119,6 +122,11 @@ kopt_status kp_intake_name(struct kp_intake *in)
     const char *slash = strrchr(in->path, '/');
     const char *base = slash ? slash + 1 : in->path;
     size_t n = strcspn(base, ".");
+    const struct kp_load_options *o = in->o;
+    if (o->kernel && o->rules && strcmp(o->kernel, o->rules->name) != 0)
+        return kp_err(in->err, KOPT_EUSAGE,
+                      "%s names no kernel, and the rules are those of '%s', not of '%s'",
+                      in->path, o->rules->name, o->kernel);
     if (in->kernel)
         return KOPT_OK;
     in->kernel = kp_arena_strndup(&in->arena, base, n > 0 ? n : strlen(base));
@@ -329,6 +337,28 @@ static kopt_status choose_fields(struct kp_intake *in, const struct kp_cell *cel
     return st;
 }
 
+/* The columns that are nothing here. */
+static void list_aside(struct kp_intake *in, const struct kp_cell *cells, size_t n)
+{
+    char *aside = in->report->aside;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool wanted =
+            cells[i].kind != KP_CELL_COLUMN ||
+            find_name(in->names, in->n_fields + in->n_targets, cells[i].name) != SIZE_MAX;
+        for (size_t w = 0; w < in->o->n_where; w++)
+            wanted |= kp_about(in->o->where[w], cells[i].name, NULL);
+        if (wanted)
+            continue;
+        if (at + strlen(cells[i].name) + sizeof(", , ..") > sizeof(in->report->aside)) {
+            (void)snprintf(aside + at, sizeof(in->report->aside) - at, "%s..", at ? ", " : "");
+            return;
+        }
+        at += (size_t)snprintf(aside + at, sizeof(in->report->aside) - at, "%s%s",
+                               at ? ", " : "", cells[i].name);
+    }
+}
+
 static kopt_status begin(struct kp_intake *in, const struct kp_cell *cells, size_t n)
 {
     bool apart = false; /* the problem is told from other columns */
@@ -348,7 +378,11 @@ static kopt_status begin(struct kp_intake *in, const struct kp_cell *cells, size
             return lacks(in, cells, n, text, "by which rows are to be chosen");
     }
     kopt_status st = choose_fields(in, cells, n, apart);
-    return st == KOPT_OK ? choose_targets(in, cells, n, apart) : st;
+    if (st == KOPT_OK)
+        st = choose_targets(in, cells, n, apart);
+    if (st == KOPT_OK)
+        list_aside(in, cells, n);
+    return st;
 }
 
 /* --- rows ----------------------------------------------------------------------------------

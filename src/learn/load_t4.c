@@ -121,7 +121,10 @@ static kopt_status take_result(struct document *d, const struct kp_json *result)
         about.time_ns = time_of(result, d->unit);
     if (!configuration || (!failed && isnan(about.time_ns))) {
         in->report->read++;
-        kp_intake_skip(in, about.line, configuration ? "it has no time" : "no configuration");
+        kp_intake_skip(in, about.line,
+                       configuration
+                           ? "it has no time (a measurement 'time' in ns, us, ms or s)"
+                           : "no configuration");
         return KOPT_OK;
     }
     d->cells.n = 0;
@@ -192,7 +195,7 @@ static kopt_status choose_kernel(struct kp_intake *in, const struct kp_json *roo
     }
     if (in->kernel ? wanted : kernels.n <= 1) {
         in->kernel = in->kernel ? in->kernel : kernels.n == 1 ? kernels.names[0] : NULL;
-        return kp_intake_name(in);
+        return in->kernel && kernels.n > 0 ? KOPT_OK : kp_intake_name(in);
     }
     if (in->kernel)
         (void)kp_err(in->err, KOPT_EINPUT, "%s: there is no kernel '%s'", in->path, in->kernel);

@@ -49,7 +49,9 @@ python3 - train.txt >wide.txt <<'END'
 import sys
 for i, line in enumerate(open(sys.argv[1])):
     if "-F=" in line:  # forward and 3x3 filters alone, of two types
-        print(line.strip().replace("-1x1-", "-3x3-", 1).replace("FP32", ("FP32", "FP16")[i // 24 % 2]))
+        half = i // 24 % 2
+        p, v = line.strip().replace("-1x1-", "-3x3-", 1).split(":")
+        print(p.replace("FP32", "FP16") + f":1,{8 << i // 5 % 3},2,16,1,2,1,1" if half else f"{p}:{v}")
 END
 kopt train wide.txt --kernel ConvAsm1x1U --no-rules --where data_type=FP32 -o f.model $small >/dev/null || exit
 try kopt export f.model train.txt --miopen f.txt

@@ -14,7 +14,8 @@ print(*(f"{k}={plan[k]}" for k in ("trees", "leaf", "share", "trees_weight")), "
       "trees", [grove[2] for grove in forest.get("groves", [])], "tensors", len(tensors))
 PY
 }
-train() { kopt train data.csv --rules "$DATA/tiles.kopt" --nets 1 --hidden 16 --embed 4 --epochs 3 --batch 16 -q "$@"; }
+train() { kopt train data.csv --rules "$DATA/tiles.kopt" --nets 1 --hidden 16 $size --epochs 3 --batch 16 -q "$@"; }
+size="--embed 4"
 train --model factored -o usual.model >/dev/null && trees usual.model
 train --model factored -o none.model --trees 0 >/dev/null && trees none.model
 train --model factored -o five.model --trees 5 -j 1 >/dev/null && trees five.model
@@ -48,6 +49,7 @@ print("better with trees", forced["none"] < forced["five"], forced["none"] < for
 PY
 # A ranker: the same options.
 tiles_csv 200 | awk -F, -v OFS=, 'NR > 2 { $6 = 1 } { print }' >data.csv
+size=
 for n in 0 5; do
     train --model ranker -o r$n.model --trees $n >/dev/null && trees r$n.model
     kopt eval r$n.model data.csv -q --json | json_lines name answered valid | head -2 | tail -1

@@ -323,6 +323,7 @@ static void a_ranker_that_was_stopped_goes_on(void **state)
     write_inputs();
     kopt_train_options o = small_training("ranks.model", &whole);
     o.network = "ranker";
+    o.embed = 0;
     o.epochs = 4;
     must(kopt_train(&o, &err), &err);
     assert_string_equal(whole.start.network, "ranker");
@@ -367,6 +368,7 @@ static void a_ranker_gives_way_unless_it_was_asked_for(void **state)
     must(kopt_train(&o, &err), &err);
     assert_string_equal(seen.start.network, "factored");
     o.network = "ranker";
+    o.embed = 0;
     assert_int_equal(kopt_train(&o, &err), KOPT_EINPUT);
     assert_non_null(strstr(err.message, "configurations were near the best"));
 }
@@ -402,6 +404,27 @@ static void a_state_that_does_not_fit_is_refused(void **state)
     (void)unlink("p.model.partial");
 }
 
+static void what_a_kind_does_not_have_is_refused(void **state)
+{
+    struct seen seen = {0};
+    kopt_error err = {0};
+    (void)state;
+    write_inputs();
+    (void)unlink("n.model");
+    for (int i = 0; i < 4; i++) {
+        kopt_train_options o = small_training("n.model", &seen);
+        o.network = i % 2 ? "ranker" : "factored";
+        o.embed = i == 1 ? 4 : 0;
+        o.cell = i == 0;
+        o.score = i == 2;
+        o.repeat = i == 3 ? 2 : 0;
+        assert_int_equal(kopt_train(&o, &err), KOPT_EUSAGE);
+        assert_non_null(strstr(err.message, i % 2 ? "'ranker' has no" : "'factored' has no"));
+        assert_non_null(strstr(err.hint, i % 2 ? "factored, seq2seq" : "attention, hybrid1"));
+    }
+    assert_int_equal(access("n.model", F_OK), -1);
+}
+
 static void models_are_judged_beside_baselines(void **state)
 {
     struct seen seen = {0};
@@ -418,6 +441,8 @@ static void models_are_judged_beside_baselines(void **state)
     eo.data.path = "data.csv";
     must(kopt_eval(&eo, &rows, &n, &err), &err);
     assert_int_equal(n, 4);
+    for (size_t i = 0; i < n; i++)
+        assert_true(rows[i].j.unmeasured >= 0 && rows[i].j.unmeasured <= 1);
     assert_string_equal(rows[0].name, "model");
     assert_string_equal(rows[1].name, "model, no rules");
     assert_string_equal(rows[2].name, "majority");
@@ -588,6 +613,7 @@ int main(void)
         cmocka_unit_test(a_ranker_that_was_stopped_goes_on),
         cmocka_unit_test(a_ranker_gives_way_unless_it_was_asked_for),
         cmocka_unit_test(a_state_that_does_not_fit_is_refused),
+        cmocka_unit_test(what_a_kind_does_not_have_is_refused),
         cmocka_unit_test(models_are_judged_beside_baselines),
         cmocka_unit_test(bad_questions_are_refused),
         cmocka_unit_test(bad_trainings_are_refused),

@@ -535,6 +535,71 @@ static void t4_documents(void **state)
     kp_buf_deinit(&text);
 }
 
+/* --- what is odd ---------------------------------------------------------------------------
+ */
+
+static void a_table_without_times_is_told(void **state)
+{
+    (void)state;
+    struct kp_kernel *k = parse("k.kopt", rules_text);
+    static const char *const where[] = {"place=here"};
+    struct kp_load_options o = {.rules = k, .where = where, .n_where = 1};
+    kp_dataset_free(load(put_text("t.csv", "M,N,T,B,US,place,note\n"
+                                           "64,32,1,8,2.5,here,x\n"
+                                           "64,32,1,4,2.5,here,x\n"),
+                         &o));
+    assert_true(report.untimed);
+    assert_string_equal(report.aside, "US, note");
+    kp_dataset_free(
+        load(put_text("t.csv", "M,N,T,B,us,outcome\n64,32,1,8,2,ok\n64,32,1,4,,ok\n"),
+             &(struct kp_load_options){.rules = k}));
+    assert_false(report.untimed);
+    assert_string_equal(report.aside, "");
+    kp_dataset_free(load(put_text("t.csv", "M,N,T,B,outcome\n64,32,1,8,crash\n"),
+                         &(struct kp_load_options){.rules = k}));
+    assert_false(report.untimed); /* they failed */
+    char wide[512];
+    (void)snprintf(wide, sizeof(wide), "%0*d,M,N,T,B,%0*d,z\n1,64,32,1,8,1,1\n", 60, 1, 70, 2);
+    kp_dataset_free(load(put_text("t.csv", wide), &(struct kp_load_options){.rules = k}));
+    assert_int_equal(strlen(report.aside), 60 + 4);
+    assert_string_equal(report.aside + 60, ", ..");
+    kp_kernel_free(k);
+}
+
+static void the_first_row_that_is_skipped_has_a_place(void **state)
+{
+    (void)state;
+    struct kp_kernel *k = parse("k.kopt", rules_text);
+    const struct kp_load_more more = {"other", "more.csv"};
+    const struct kp_load_options o = {.rules = k, .more = &more, .n_more = 1, .source = "t"};
+    (void)put_text("t.csv", "M,N,T,B,us\n64,32,1,8,2.5\n");
+    (void)put_text("more.csv", "M,N,T,B,us\n64,32,1,4,1\n64,32,1,8,-1\n");
+    kp_dataset_free(load("t.csv", &o));
+    assert_string_equal(report.reason, "more.csv, line 3: the time '-1' is no positive number");
+    kp_dataset_free(load("more.csv", &(struct kp_load_options){.rules = k}));
+    assert_string_equal(report.reason, "line 3: the time '-1' is no positive number");
+    kp_kernel_free(k);
+}
+
+static void rules_are_of_the_kernel_that_is_asked_for(void **state)
+{
+    (void)state;
+    struct kp_kernel *k = parse("k.kopt", rules_text);
+    struct kp_load_options o = {.rules = k, .kernel = "gemm"};
+    (void)assert_fails(put_text("t.csv", plain), &o, KOPT_EUSAGE,
+                       "names no kernel, and the rules are those of 'k', not of 'gemm'");
+#define ROWS    "\"results\":[" RESULT("8", "1", TIME("1", "ms")) "]}"
+#define PROBLEM "\"problem\":{\"M\":64,\"N\":32}}," ROWS
+    (void)assert_fails(put_text("t.json", "{\"metadata\":{" PROBLEM), &o, KOPT_EUSAGE,
+                       "names no kernel");
+    /* It names its own: another name for the rules is the user's. */
+    struct kp_dataset *d =
+        load(put_text("t.json", "{\"metadata\":{\"kernel\":\"gemm\"," PROBLEM), &o);
+    assert_string_equal(d->kernel, "gemm");
+    kp_dataset_free(d);
+    kp_kernel_free(k);
+}
+
 /* --- memory --------------------------------------------------------------------------------
  */
 
@@ -590,6 +655,9 @@ int main(void)
         cmocka_unit_test(miopen_with_rules),
         cmocka_unit_test(find_databases_are_one_kernel),
         cmocka_unit_test(t4_documents),
+        cmocka_unit_test(a_table_without_times_is_told),
+        cmocka_unit_test(the_first_row_that_is_skipped_has_a_place),
+        cmocka_unit_test(rules_are_of_the_kernel_that_is_asked_for),
         cmocka_unit_test(every_failing_allocation_is_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
