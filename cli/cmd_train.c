@@ -274,8 +274,9 @@ static const struct cli_opt opts[] = {
      .offset = AT(network),
      .complete = CLI_COMPLETE_NETWORK,
      .help =
-         "kind of network, see below (default: ranker where most problems have times of many "
-         "configurations, else the first)",
+         "kind of network, see below, or two that translate, such as factored+attention, of "
+         "which the second makes a third of the networks (default: ranker where most problems "
+         "have times of many configurations, else the first)",
      .group = "Model"},
     {.name = "output",
      .letter = 'o',
@@ -290,7 +291,8 @@ static const struct cli_opt opts[] = {
      .min = 1,
      .max = CLI_NETS_MAX,
      .offset = AT(nets),
-     .help = "networks whose answers are averaged (default: factored 5, ranker 10, others 1)"},
+     .help =
+         "networks whose answers are averaged (default: factored 5, ranker 10, two kinds 8, others 1)"},
     {.name = "trees",
      .kind = CLI_INT,
      .arg = "N",

@@ -233,10 +233,11 @@ typedef struct kopt_train_options {
     size_t struct_bytes; /* set by kopt_train_options_init() */
     kopt_data_options data;
     const char *network; /* NULL: "ranker" where most problems have times of many
-                            configurations, else "factored" */
+                            configurations, else "factored". "factored+attention": two kinds
+                            that translate, of which the second makes a third of `nets` */
     const char *out;     /* the model file */
     unsigned nets;       /* networks whose answers are averaged; 0 = 1, 5 for factored,
-                            10 for ranker */
+                            10 for ranker, 8 for two kinds */
     int trees;           /* beside the networks, for each parameter; 0 = 30 for factored and
                             ranker, none for others; below 0 = none */
     uint64_t seed;       /* 0 = 1; the same data, options and seed give the same file */

@@ -128,9 +128,11 @@ static void tell_start(const struct judging *j)
     const struct kp_load_report *r = &j->data.report;
     const struct kp_dataset *d = j->data.set;
     struct kp_str hash = {0};
+    char network[KP_MODEL_NETWORK];
+    kp_model_network(j->m, network);
     kopt_eval_start s = {.source = kp_source_name(r->source),
                          .kernel = d->kernel,
-                         .network = j->m->nets[0]->ops->name,
+                         .network = network,
                          .rows = d->n_rows,
                          .left_out = r->left_out,
                          .skipped = r->skipped,

@@ -22,6 +22,7 @@ struct kp_known_devices {
 
 struct kopt_model {
     struct kp_model *model;
+    char network[KP_MODEL_NETWORK];
     struct kp_buf info;
     struct kp_config_texts texts;
     unsigned used; /* kp_limits_used() by its rules */

@@ -41,6 +41,7 @@ kopt_status kopt_model_open(const char *path, kopt_model **out, kopt_error *err)
     (void)pthread_mutex_init(&m->devices->lock, NULL);
     kopt_status st = kp_model_load(path, &m->model, err);
     if (st == KOPT_OK) {
+        kp_model_network(m->model, m->network);
         kp_json_dump(m->model->info, &m->info);
         st = kp_buf_status(&m->info, err);
     }
@@ -76,7 +77,7 @@ const char *kopt_model_kernel(const kopt_model *m)
 
 const char *kopt_model_network(const kopt_model *m)
 {
-    return m->model->nets[0]->ops->name;
+    return m->network;
 }
 
 const char *kopt_model_field(const kopt_model *m, size_t i)

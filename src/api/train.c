@@ -56,20 +56,52 @@ const char *kopt_network(size_t i, const char **about)
 
 /* --- options ------------------------------------------------------------------------------ */
 
-static kopt_status find_network(struct training *t, const struct kp_net_ops **ops)
+static kopt_status unknown_network(struct kp_str name, kopt_error *err)
 {
-    const char *name = t->o->network;
     struct kp_buf names = KP_BUF_INIT(LIST_MAX);
     const struct kp_net_ops *at;
-    *ops = name ? kp_net_find(name) : NULL;
-    if (!name || *ops) /* without a name the data will tell */
-        return KOPT_OK;
-    kopt_status st = kp_err(t->err, KOPT_EUSAGE, "there is no network '%s'", name);
+    kopt_status st = kp_err(err, KOPT_EUSAGE, "there is no network '%.*s'", KP_STR_FMT(name));
     for (size_t i = 0; (at = kp_net_at(i)) != NULL; i++)
         kp_buf_addf(&names, "%s%s", i ? ", " : "", at->name);
-    kp_err_hint(t->err, "they are %s", kp_buf_text(&names));
+    kp_err_hint(err, "they are %s", kp_buf_text(&names));
     kp_buf_deinit(&names);
     return st;
+}
+
+static const struct kp_net_ops *network_of(struct kp_str name)
+{
+    const struct kp_net_ops *at = NULL;
+    for (size_t i = 0; (at = kp_net_at(i)) != NULL && !kp_str_is(name, at->name); i++)
+        ;
+    return at;
+}
+
+/* "factored", or two that translate: "factored+attention". Sizes are of one kind. */
+static kopt_status find_networks(struct training *t)
+{
+    const kopt_train_options *o = t->o;
+    struct kp_str second;
+    if (!o->network) /* the data will tell */
+        return KOPT_OK;
+    struct kp_str first = kp_str_cut(kp_str_from(o->network), '+', &second);
+    bool two = strchr(o->network, '+') != NULL;
+    t->fit.ops = network_of(first);
+    t->fit.beside = two ? network_of(second) : NULL;
+    if (!t->fit.ops || (two && !t->fit.beside))
+        return unknown_network(t->fit.ops ? second : first, t->err);
+    if (!two)
+        return KOPT_OK;
+    if (t->fit.ops->rank || t->fit.beside->rank || t->fit.ops == t->fit.beside)
+        return kp_err(t->err, KOPT_EUSAGE,
+                      "'%s': two kinds of networks that translate go "
+                      "together",
+                      o->network);
+    if (o->hidden || o->embed || o->layers || o->cell || o->score)
+        return kp_err(t->err, KOPT_EUSAGE,
+                      "the sizes of networks are set where they are of one kind");
+    if (o->nets == 1)
+        return kp_err(t->err, KOPT_EUSAGE, "one network cannot be of two kinds");
+    return KOPT_OK;
 }
 
 static kopt_status check_numbers(const kopt_train_options *o, kopt_error *err)
@@ -164,8 +196,11 @@ static void set_sizes(const kopt_train_options *o, struct kp_fit_options *f)
 static void set_fit(struct training *t, const struct kp_net_ops *ops)
 {
     const kopt_train_options *o = t->o;
+    const struct kp_net_ops *beside = t->fit.beside;
+    size_t usual = beside ? 8 : ops == kp_net_at(0) ? 5 : 0;
     t->fit = kp_fit_default(ops);
-    t->fit.nets = o->nets ? o->nets : ops == kp_net_at(0) ? 5 : t->fit.nets;
+    t->fit.beside = beside;
+    t->fit.nets = o->nets ? o->nets : usual ? usual : t->fit.nets;
     set_sizes(o, &t->fit);
     if (o->trees < 0)
         t->fit.grow.trees = 0;
@@ -184,21 +219,19 @@ static void choose_fit(struct training *t)
 static kopt_status read_options(struct training *t)
 {
     const kopt_train_options *o = t->o;
-    const struct kp_net_ops *ops;
     if (o->struct_bytes != sizeof(*o))
         return kp_err(t->err, KOPT_EUSAGE,
                       "the options were not set up by kopt_train_options_init() of this "
                       "version");
     if (!o->out)
         return kp_err(t->err, KOPT_EUSAGE, "no file is named for the model");
-    kopt_status st = find_network(t, &ops);
+    kopt_status st = find_networks(t);
     if (st == KOPT_OK)
         st = check_numbers(o, t->err);
     if (st == KOPT_OK)
         st = check_out(o, t->err);
     if (st != KOPT_OK)
         return st;
-    t->fit.ops = ops;
     t->near_best = o->near_best == 0 ? near_default : o->near_best > 0 ? o->near_best : 0;
     size_t n = strlen(o->out) + sizeof(".partial");
     t->partial_path = kp_calloc(n, 1);
@@ -319,6 +352,7 @@ static kopt_status identify(struct training *t, const struct kp_net_shape *shape
         kp_json_dump(t->info, &text);
         kp_json_dump(s, &text);
         kp_buf_adds(&text, t->fit.ops->name);
+        kp_buf_adds(&text, t->fit.beside ? t->fit.beside->name : "");
         st = kp_buf_status(&text, t->err);
         kp_sha256_add_field(sha, kp_buf_text(&text), text.len);
         kp_sha256_add_field(sha, kp_buf_text(&t->data.text), t->data.text.len);
@@ -506,7 +540,7 @@ static void tell_start(const struct training *t)
     kp_limits_names(t->unbound, unbound);
     const kopt_train_start s = {.source = kp_source_name(r->source),
                                 .kernel = t->data.set->kernel,
-                                .network = t->fit.ops->name,
+                                .network = t->fit.beside ? t->o->network : t->fit.ops->name,
                                 .rows = t->data.set->n_rows,
                                 .left_out = r->left_out,
                                 .skipped = r->skipped,
@@ -576,7 +610,7 @@ static kopt_status prepare(struct training *t)
         st = make_lesson(t);
     if (st != KOPT_OK)
         return st;
-    const struct kp_net_shape shape = kp_fit_shape(t->lesson, &t->fit);
+    const struct kp_net_shape shape = kp_fit_shape(t->lesson, &t->fit, t->fit.ops);
     st = count_params(t, &shape);
     if (st == KOPT_OK)
         st = make_info(t, &shape);

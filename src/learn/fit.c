@@ -174,11 +174,12 @@ static void add_epoch(struct going *g, const struct kp_epoch *e)
 static kopt_status save(const struct going *g)
 {
     struct kp_json *log = kp_json_dup(g->log);
-    struct kp_fit_state s = {
-        .net = g->net, .n_floats = g->m->nets[g->net]->params.n_floats, .log = log};
+    struct kp_fit_state s = {.net = g->net, .log = log};
     kopt_status st = KOPT_OK;
-    for (size_t k = 0; k <= g->net; k++)
+    for (size_t k = 0; k <= g->net; k++) {
         s.values[k] = g->m->nets[k]->values;
+        s.n_floats[k] = g->m->nets[k]->params.n_floats;
+    }
     s.train = *g->now;
     if (kp_json_push(log, kp_json_dup(g->epochs)))
         st = g->hooks->save(g->hooks->user, &s, g->stopped, g->err);
@@ -206,9 +207,17 @@ static bool on_epoch(void *user, const struct kp_epoch *e)
     return !g->stopped && g->st == KOPT_OK;
 }
 
-struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o)
+const struct kp_net_ops *kp_fit_kind(const struct kp_fit_options *o, size_t k)
+{
+    return o->beside && k >= o->nets - (o->nets + 2) / 3 ? o->beside : o->ops;
+}
+
+struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o,
+                                 const struct kp_net_ops *kind)
 {
     struct kp_net_shape shape = o->shape;
+    if (kind == o->beside)
+        shape = (struct kp_net_shape){.dropout = o->shape.dropout};
     shape.n_tokens = o->ranks ? 1 : kp_encoder_n_tokens(l->encoder);
     shape.n_vocab = o->ranks ? o->ranks->ranking->n_configs : kp_encoder_n_vocab(l->encoder);
     shape.n_features = o->ranks ? o->ranks->n_inputs : kp_encoder_n_features(l->encoder);
@@ -221,20 +230,22 @@ struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_
 /* Network g->net, not trained yet, behind those that the model has. */
 static kopt_status new_net(struct going *g)
 {
-    const struct kp_net_shape shape = kp_fit_shape(g->l, g->o);
+    const struct kp_net_ops *kind = kp_fit_kind(g->o, g->net);
+    const struct kp_net_shape shape = kp_fit_shape(g->l, g->o, kind);
     struct kp_net *net;
-    kopt_status st = kp_net_new(g->o->ops, &shape, g->o->plan.seed + g->net, &net, g->err);
+    kopt_status st = kp_net_new(kind, &shape, g->o->plan.seed + g->net, &net, g->err);
     if (st != KOPT_OK)
         return st;
     g->m->nets[g->m->n_nets++] = net;
     const struct kp_fit_state *r = g->hooks ? g->hooks->resume : NULL;
     if (!r || g->net > r->net)
         return KOPT_OK;
-    if (r->n_floats != net->params.n_floats)
+    size_t n_floats = r->n_floats[g->net];
+    if (n_floats != net->params.n_floats)
         return kp_err(g->err, KOPT_EINPUT,
                       "the state of the training is of another network: %zu numbers, not %zu",
-                      r->n_floats, net->params.n_floats);
-    memcpy(net->values, r->values[g->net], r->n_floats * sizeof(float));
+                      n_floats, net->params.n_floats);
+    memcpy(net->values, r->values[g->net], n_floats * sizeof(float));
     return KOPT_OK;
 }
 

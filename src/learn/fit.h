@@ -10,7 +10,9 @@
 
 struct kp_fit_options {
     const struct kp_net_ops *ops;
-    struct kp_net_shape shape; /* sizes, cell, score; the rest is the lesson's */
+    const struct kp_net_ops *beside; /* another kind that translates, or NULL: see below */
+    struct kp_net_shape shape; /* sizes, cell, score; the rest is the lesson's. Of `ops`: those
+                                  of `beside` have their own sizes */
     size_t nets;               /* trained from seeds plan.seed, plan.seed + 1, .. */
     struct kp_train_plan plan;
     /* The rules file's text, parsed again for the model, and its name; NULL: none. */
@@ -25,14 +27,17 @@ struct kp_fit_options {
 /* What a model is trained with when nothing is said. */
 struct kp_fit_options kp_fit_default(const struct kp_net_ops *ops);
 
-/* The shape of the lesson's networks: options' sizes, the rest by the lesson. */
-struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o);
+/* The kind of network k: with `beside` the last third of all, rounded up, is of that one. */
+const struct kp_net_ops *kp_fit_kind(const struct kp_fit_options *o, size_t k);
+/* The shape of the lesson's networks of a kind: options' sizes, the rest by the lesson. */
+struct kp_net_shape kp_fit_shape(const struct kp_lesson *l, const struct kp_fit_options *o,
+                                 const struct kp_net_ops *kind);
 
 /* Where fitting stands: networks that are done, and the one in training. */
 struct kp_fit_state {
     size_t net;                            /* in training; those before it are done */
     const float *values[KP_BEAM_NETS_MAX]; /* [net + 1]: slabs; of `net` the best so far */
-    size_t n_floats;                       /* of a slab */
+    size_t n_floats[KP_BEAM_NETS_MAX];     /* [net + 1]: of the slabs */
     struct kp_train_state train;           /* of `net` */
     const struct kp_json *log;             /* [net + 1]: what "training" in the info will be */
 };

@@ -74,16 +74,19 @@ static void forcing_free(struct forcing *f)
 
 static bool forcing_init(const struct kp_model *m, struct forcing *f)
 {
-    const struct kp_net *net = m->nets[0];
     bool ok = true;
+    size_t most = 0;
     for (size_t k = 0; k < m->n_nets; k++) {
+        const struct kp_net *net = m->nets[k];
+        size_t scratch = net->ops->scratch(net, 1);
+        most = scratch > most ? scratch : most;
         f->state[k] = kp_slab_new(net->ops->state(net, 1));
         f->logp[k] = kp_slab_new(KP_TARGET_VALUES_MAX);
         ok = ok && f->state[k] && f->logp[k];
     }
-    f->scratch = kp_slab_new(net->ops->scratch(net, 1));
+    f->scratch = kp_slab_new(most);
     f->row = kp_calloc(KP_TARGET_VALUES_MAX, sizeof(*f->row));
-    f->inputs = kp_slab_new(net->shape.n_features + KP_TARGETS_MAX);
+    f->inputs = kp_slab_new(m->nets[0]->shape.n_features + KP_TARGETS_MAX);
     f->trees = kp_slab_new(KP_TARGET_VALUES_MAX);
     return ok && f->scratch && f->row && f->inputs && f->trees;
 }

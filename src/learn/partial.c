@@ -20,12 +20,24 @@ static const char magic[] = "kopt-tp1";
 /* --- writing --------------------------------------------------------------------------------
  */
 
+static struct kp_json *floats_of(const struct kp_fit_state *s)
+{
+    struct kp_json *a = kp_json_new_array();
+    bool ok = a != NULL;
+    for (size_t k = 0; ok && k <= s->net; k++)
+        ok = kp_json_push(a, kp_json_new_i64((int64_t)s->n_floats[k]));
+    if (ok)
+        return a;
+    kp_json_free(a);
+    return NULL;
+}
+
 static struct kp_json *header_of(const char *identity, const struct kp_fit_state *s)
 {
     struct kp_json *h = kp_json_new_object();
     bool ok = h && kp_json_set_str(h, "identity", identity) &&
               kp_json_set_i64(h, "net", (int64_t)s->net) &&
-              kp_json_set_i64(h, "floats", (int64_t)s->n_floats) &&
+              kp_json_set(h, "floats", floats_of(s)) &&
               kp_json_set_i64(h, "epoch", s->train.epoch) &&
               kp_json_set_i64(h, "best_epoch", s->train.best_epoch) &&
               kp_json_set_f64(h, "best_loss", s->train.best_loss) &&
@@ -57,7 +69,7 @@ kopt_status kp_partial_save(const char *path, const char *identity,
 {
     struct kp_buf text = KP_BUF_INIT(HEADER_MAX);
     struct kp_str pieces[3 + SLABS_MAX + 1];
-    size_t bytes = s->n_floats * sizeof(float);
+    size_t bytes = s->n_floats[s->net] * sizeof(float);
     size_t n = 0;
     struct kp_json *h = header_of(identity, s);
     if (!h)
@@ -70,7 +82,8 @@ kopt_status kp_partial_save(const char *path, const char *identity,
     pieces[n++] = (struct kp_str){(const char *)&length, LENGTH};
     pieces[n++] = (struct kp_str){kp_buf_text(&text), text.len};
     for (size_t k = 0; k <= s->net; k++)
-        pieces[n++] = (struct kp_str){(const char *)s->values[k], bytes};
+        pieces[n++] =
+            (struct kp_str){(const char *)s->values[k], s->n_floats[k] * sizeof(float)};
     pieces[n++] = (struct kp_str){(const char *)s->train.values, bytes};
     pieces[n++] = (struct kp_str){(const char *)s->train.m, bytes};
     pieces[n++] = (struct kp_str){(const char *)s->train.v, bytes};
@@ -122,13 +135,32 @@ static bool whole(const struct kp_json *h, const char *key, int64_t max, int64_t
     return kp_json_as_i64(kp_json_get(h, key), out) && *out >= 0 && *out <= max;
 }
 
+/* Of all slabs together: those of the networks, and three more of the one in training. */
+static size_t all_floats(const struct kp_fit_state *s)
+{
+    size_t n = 3 * s->n_floats[s->net];
+    for (size_t k = 0; k <= s->net; k++)
+        n += s->n_floats[k];
+    return n;
+}
+
+static bool read_floats(const struct kp_json *a, struct kp_fit_state *s)
+{
+    bool ok = kp_json_size(a) == s->net + 1;
+    for (size_t k = 0; ok && k <= s->net; k++) {
+        int64_t n;
+        ok = kp_json_as_i64(kp_json_at(a, k), &n) && n >= 1 && n <= 1 << 30;
+        s->n_floats[k] = ok ? (size_t)n : 0;
+    }
+    return ok;
+}
+
 static kopt_status read_header(const struct reader *r)
 {
     struct kp_partial *p = r->p;
     struct kp_fit_state *s = &p->state;
     uint64_t length;
     int64_t net = 0;
-    int64_t floats = 0;
     int64_t epoch = 0;
     int64_t best = 0;
     int64_t step = 0;
@@ -142,10 +174,10 @@ static kopt_status read_header(const struct reader *r)
         return st;
     const struct kp_json *h = p->header;
     if (!kp_json_as_str(kp_json_get(h, "identity"), &identity) ||
-        !whole(h, "net", KP_BEAM_NETS_MAX - 1, &net) || !whole(h, "floats", 1 << 30, &floats) ||
+        !whole(h, "net", KP_BEAM_NETS_MAX - 1, &net) ||
         !whole(h, "epoch", UINT32_MAX, &epoch) || !whole(h, "best_epoch", epoch, &best) ||
         !whole(h, "step", INT64_MAX, &step) ||
-        !kp_json_as_f64(kp_json_get(h, "best_loss"), &s->train.best_loss) || floats < 1 ||
+        !kp_json_as_f64(kp_json_get(h, "best_loss"), &s->train.best_loss) ||
         kp_json_size(kp_json_get(h, "log")) != (size_t)net + 1)
         return damaged(r->path, "its header is not one of a training", r->err);
     if (!kp_str_is(identity, r->identity)) {
@@ -156,13 +188,14 @@ static kopt_status read_header(const struct reader *r)
         return st;
     }
     s->net = (size_t)net;
-    s->n_floats = (size_t)floats;
+    if (!read_floats(kp_json_get(h, "floats"), s))
+        return damaged(r->path, "its header is not one of a training", r->err);
     s->train.epoch = (unsigned)epoch;
     s->train.best_epoch = (unsigned)best;
     s->train.step = (uint64_t)step;
     s->log = kp_json_get(h, "log");
     size_t slabs = r->n - MAGIC - LENGTH - KP_SHA256_HEX - length;
-    if (slabs != (s->net + 4) * s->n_floats * sizeof(float))
+    if (slabs != all_floats(s) * sizeof(float))
         return damaged(r->path, "its size is not what its header says", r->err);
     return KOPT_OK;
 }
@@ -171,7 +204,7 @@ static kopt_status read_slabs(const struct reader *r)
 {
     struct kp_partial *p = r->p;
     struct kp_fit_state *s = &p->state;
-    size_t n = (s->net + 4) * s->n_floats;
+    size_t n = all_floats(s);
     p->slabs = kp_slab_new(n);
     if (!p->slabs)
         return kp_err_nomem(r->err);
@@ -180,11 +213,11 @@ static kopt_status read_slabs(const struct reader *r)
         if (!isfinite(p->slabs[i]))
             return damaged(r->path, "it has a number that is not finite", r->err);
     float *at = p->slabs;
-    for (size_t k = 0; k <= s->net; k++, at += s->n_floats)
+    for (size_t k = 0; k <= s->net; at += s->n_floats[k], k++)
         s->values[k] = at;
     s->train.values = at;
-    s->train.m = at + s->n_floats;
-    s->train.v = at + 2 * s->n_floats;
+    s->train.m = at + s->n_floats[s->net];
+    s->train.v = at + 2 * s->n_floats[s->net];
     return KOPT_OK;
 }
 

@@ -32,6 +32,21 @@ void kp_model_free(struct kp_model *m)
     kp_free(m);
 }
 
+size_t kp_model_n_first(const struct kp_model *m)
+{
+    size_t n = 0;
+    while (n < m->n_nets && m->nets[n]->ops == m->nets[0]->ops)
+        n++;
+    return n;
+}
+
+void kp_model_network(const struct kp_model *m, char out[KP_MODEL_NETWORK])
+{
+    size_t n = kp_model_n_first(m);
+    (void)snprintf(out, KP_MODEL_NETWORK, "%s%s%s", m->nets[0]->ops->name,
+                   n < m->n_nets ? "+" : "", n < m->n_nets ? m->nets[n]->ops->name : "");
+}
+
 kopt_status kp_model_keep_spaces(struct kp_model *m, kopt_error *err)
 {
     if (!m->scratch) {

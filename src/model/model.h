@@ -21,7 +21,8 @@ struct kp_model {
     struct kp_encoder *encoder;
     struct kp_target targets[KP_TARGETS_MAX];
     size_t n_targets;
-    struct kp_net *nets[KP_BEAM_NETS_MAX]; /* of one kind and shape */
+    struct kp_net *nets[KP_BEAM_NETS_MAX]; /* of one kind and shape, or of two: the first's
+                                              come first; what goes in and out is the same */
     size_t n_nets;
     struct kp_ranking *ranking; /* of networks that rank; NULL: they translate */
     struct kp_forest *forest;   /* beside the networks; NULL: they are alone */
@@ -42,6 +43,11 @@ struct kp_model {
 };
 
 void kp_model_free(struct kp_model *m);
+/* How many of the networks are of the first one's kind. */
+size_t kp_model_n_first(const struct kp_model *m);
+/* The networks' kind, "factored", or both of them, "factored+attention". */
+enum { KP_MODEL_NETWORK = 64 };
+void kp_model_network(const struct kp_model *m, char out[KP_MODEL_NETWORK]);
 
 /* Written to a file of another name that then takes `path`'s place: a reader sees the old model
  * or the new one. Errors: KOPT_EIO, KOPT_EFULL, KOPT_ENOMEM; KOPT_EINPUT (a parameter that is

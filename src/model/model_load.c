@@ -23,6 +23,10 @@ struct loading {
     size_t n_data;
     struct kp_net_shape shape;
     const struct kp_net_ops *ops;
+    /* Of the networks behind them, which are of another kind. */
+    struct kp_net_shape beside_shape;
+    const struct kp_net_ops *beside;
+    size_t n_beside; /* 0: there are none */
     kopt_error *err;
 };
 
@@ -102,23 +106,77 @@ static kopt_status need_json(struct loading *l, const char *key, struct kp_json 
     return st == KOPT_OK ? kp_model_json(text, key, out, l->err) : st;
 }
 
+static kopt_status find_kind(struct loading *l, struct kp_str name,
+                             const struct kp_net_ops **ops)
+{
+    for (size_t i = 0; kp_net_at(i); i++)
+        if (kp_str_is(name, kp_net_at(i)->name))
+            *ops = kp_net_at(i);
+    return *ops ? KOPT_OK
+                : kp_err(l->err, KOPT_EINPUT, "'model': '%.*s' is unknown", KP_STR_FMT(name));
+}
+
 static kopt_status read_shape(struct loading *l)
 {
     struct kp_json *j = NULL;
     struct kp_str name;
     kopt_status st = need(l, "model", &name);
-    if (st != KOPT_OK)
-        return st;
-    for (size_t i = 0; !l->ops && kp_net_at(i); i++)
-        if (kp_str_is(name, kp_net_at(i)->name))
-            l->ops = kp_net_at(i);
-    if (!l->ops)
-        return kp_err(l->err, KOPT_EINPUT, "'model': '%.*s' is unknown", KP_STR_FMT(name));
-    st = need_json(l, "shape", &j);
+    if (st == KOPT_OK)
+        st = find_kind(l, name, &l->ops);
+    if (st == KOPT_OK)
+        st = need_json(l, "shape", &j);
     if (st == KOPT_OK) {
         st = kp_net_shape_from_json(j, &l->shape, l->err);
         if (st != KOPT_OK)
             kp_err_wrap(l->err, "shape");
+    }
+    kp_json_free(j);
+    return st;
+}
+
+/* Do both kinds of networks see and say the same? */
+static bool go_together(const struct kp_net_shape *a, const struct kp_net_shape *b)
+{
+    bool same = a->n_tokens == b->n_tokens && a->n_vocab == b->n_vocab &&
+                a->n_features == b->n_features && a->n_targets == b->n_targets;
+    for (size_t p = 0; same && p < a->n_targets; p++)
+        same = a->n_values[p] == b->n_values[p];
+    return same;
+}
+
+static kopt_status read_kind_beside(struct loading *l, const struct kp_json *j)
+{
+    struct kp_str name;
+    int64_t nets = 0;
+    const struct kp_json *shape = NULL;
+    kopt_status st = kp_json_need_str(j, "model", &name, l->err);
+    if (st == KOPT_OK)
+        st = kp_json_need_i64(j, "nets", &nets, l->err);
+    if (st == KOPT_OK)
+        st = find_kind(l, name, &l->beside);
+    if (st == KOPT_OK)
+        st = kp_json_need_object(j, "shape", &shape, l->err);
+    if (st == KOPT_OK)
+        st = kp_net_shape_from_json(shape, &l->beside_shape, l->err);
+    if (st != KOPT_OK)
+        return st;
+    if (nets < 1 || nets >= KP_BEAM_NETS_MAX || l->beside == l->ops || l->ops->rank ||
+        l->beside->rank || !go_together(&l->shape, &l->beside_shape))
+        return kp_err(l->err, KOPT_EINPUT, "its networks do not go with the others");
+    l->n_beside = (size_t)nets;
+    return KOPT_OK;
+}
+
+static kopt_status read_beside(struct loading *l)
+{
+    struct kp_json *j = NULL;
+    if (!kp_json_get(l->meta, "beside"))
+        return KOPT_OK;
+    kopt_status st = need_json(l, "beside", &j);
+    if (st == KOPT_OK) {
+        st = read_kind_beside(l, j);
+        if (st != KOPT_OK)
+            kp_err_wrap(l->err, "beside");
     }
     kp_json_free(j);
     return st;
@@ -488,17 +546,20 @@ static kopt_status read_tensors_of(struct loading *l, size_t net, struct span *s
 static kopt_status read_spans(struct loading *l, struct span *spans, size_t n)
 {
     struct kp_model *m = l->m;
-    size_t of_nets = m->n_nets * n_tensors_of(l, 0);
     kopt_status st = KOPT_OK;
     size_t at = 0;
     for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
         st = read_tensors_of(l, k, spans, &at);
+    const size_t of_nets = at;
     if (st == KOPT_OK)
         st = read_tensors_of(l, OF_RANKING, spans, &at);
     if (st == KOPT_OK)
         st = read_tensors_of(l, OF_FOREST, spans, &at);
-    for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++)
-        use_in_place(l, m->nets[k], spans + k * n_tensors_of(l, 0));
+    at = 0;
+    for (size_t k = 0; st == KOPT_OK && k < m->n_nets; k++) {
+        use_in_place(l, m->nets[k], spans + at);
+        at += n_tensors_of(l, k);
+    }
     if (st == KOPT_OK)
         use_others_in_place(l, spans + of_nets);
     if (st == KOPT_OK)
@@ -512,10 +573,11 @@ static kopt_status read_spans(struct loading *l, struct span *spans, size_t n)
     return st;
 }
 
-static kopt_status new_net(struct loading *l)
+static kopt_status new_net(struct loading *l, const struct kp_net_ops *ops,
+                           const struct kp_net_shape *shape)
 {
     struct kp_model *m = l->m;
-    kopt_status st = kp_net_new(l->ops, &l->shape, 0, &m->nets[m->n_nets], l->err);
+    kopt_status st = kp_net_new(ops, shape, 0, &m->nets[m->n_nets], l->err);
     if (st == KOPT_OK)
         m->n_nets++;
     else if (st != KOPT_ENOMEM) /* too large, for example */
@@ -523,23 +585,42 @@ static kopt_status new_net(struct loading *l)
     return st;
 }
 
-static kopt_status read_tensors(struct loading *l)
+/* All networks, the first kind's as many as the file has tensors for. */
+static kopt_status new_nets(struct loading *l, size_t n_tensors)
 {
     struct kp_model *m = l->m;
-    size_t n = kp_json_size(l->header) - 1; /* without the metadata */
-    kopt_status st = new_net(l);
+    kopt_status st = new_net(l, l->ops, &l->shape);
     if (st != KOPT_OK)
         return st;
     size_t per_net = m->nets[0]->params.n_tensors;
-    size_t of_others = n_tensors_of(l, OF_RANKING) + n_tensors_of(l, OF_FOREST);
-    size_t of_nets = n > of_others ? n - of_others : 0;
-    if (of_nets == 0 || of_nets % per_net != 0 || of_nets / per_net > KP_BEAM_NETS_MAX)
+    size_t of_beside = 0;
+    if (l->n_beside) {
+        /* One is made to be counted; it comes to its place behind the first kind's. */
+        st = new_net(l, l->beside, &l->beside_shape);
+        if (st != KOPT_OK)
+            return st;
+        of_beside = l->n_beside * m->nets[1]->params.n_tensors;
+        kp_net_free(m->nets[--m->n_nets]);
+    }
+    size_t of_first = n_tensors > of_beside ? n_tensors - of_beside : 0;
+    if (of_first == 0 || of_first % per_net != 0 ||
+        of_first / per_net + l->n_beside > KP_BEAM_NETS_MAX)
         return kp_err(l->err, KOPT_EINPUT,
-                      "it has %zu tensors: such a network has %zu, and there are 1 to %d "
-                      "networks",
-                      n, per_net, (int)KP_BEAM_NETS_MAX);
-    while (st == KOPT_OK && m->n_nets < of_nets / per_net)
-        st = new_net(l);
+                      "it has %zu tensors of networks: such a network has %zu, %zu others have "
+                      "%zu, and there are 1 to %d networks",
+                      n_tensors, per_net, l->n_beside, of_beside, (int)KP_BEAM_NETS_MAX);
+    while (st == KOPT_OK && m->n_nets < of_first / per_net)
+        st = new_net(l, l->ops, &l->shape);
+    for (size_t k = 0; st == KOPT_OK && k < l->n_beside; k++)
+        st = new_net(l, l->beside, &l->beside_shape);
+    return st;
+}
+
+static kopt_status read_tensors(struct loading *l)
+{
+    size_t n = kp_json_size(l->header) - 1; /* without the metadata */
+    size_t of_others = n_tensors_of(l, OF_RANKING) + n_tensors_of(l, OF_FOREST);
+    kopt_status st = new_nets(l, n > of_others ? n - of_others : 0);
     if (st != KOPT_OK)
         return st;
     struct span *spans = kp_calloc(n, sizeof(*spans));
@@ -556,8 +637,8 @@ static kopt_status read_tensors(struct loading *l)
 static kopt_status read_all(struct loading *l)
 {
     kopt_status (*const parts[])(struct loading *) = {
-        read_header, read_identity, read_shape,  read_encoder, read_targets,
-        read_rules,  read_ranking,  read_forest, read_info,    read_tensors};
+        read_header, read_identity, read_shape,  read_beside, read_encoder, read_targets,
+        read_rules,  read_ranking,  read_forest, read_info,   read_tensors};
     kopt_status st = KOPT_OK;
     for (size_t i = 0; st == KOPT_OK && i < sizeof(parts) / sizeof(*parts); i++)
         st = parts[i](l);

@@ -92,6 +92,29 @@ static kopt_status add_rules(struct writer *w)
     return st == KOPT_OK ? add_text(w, "rules", m->rules_text) : st;
 }
 
+/* Networks of a second kind: {"model":"attention","nets":3,"shape":{..}} */
+static kopt_status add_beside(struct writer *w, size_t first)
+{
+    const struct kp_net *net = w->m->nets[first];
+    struct kp_json *j = kp_json_new_object();
+    if (!(j && kp_json_set_str(j, "model", net->ops->name) &&
+          kp_json_set_i64(j, "nets", (int64_t)(w->m->n_nets - first)) &&
+          kp_json_set(j, "shape", kp_net_shape_to_json(&net->shape)))) {
+        kp_json_free(j);
+        return kp_err_nomem(w->err);
+    }
+    return add_json(w, "beside", j);
+}
+
+static kopt_status add_networks(struct writer *w)
+{
+    size_t first = kp_model_n_first(w->m);
+    kopt_status st = add_text(w, "model", kp_str_from(w->m->nets[0]->ops->name));
+    if (st == KOPT_OK)
+        st = add_json(w, "shape", kp_net_shape_to_json(&w->m->nets[0]->shape));
+    return st == KOPT_OK && first < w->m->n_nets ? add_beside(w, first) : st;
+}
+
 static kopt_status add_metadata(struct writer *w)
 {
     const struct kp_model *m = w->m;
@@ -105,9 +128,7 @@ static kopt_status add_metadata(struct writer *w)
     if (st == KOPT_OK)
         st = add_text(w, "kernel", kp_str_from(m->kernel));
     if (st == KOPT_OK)
-        st = add_text(w, "model", kp_str_from(m->nets[0]->ops->name));
-    if (st == KOPT_OK)
-        st = add_json(w, "shape", kp_net_shape_to_json(&m->nets[0]->shape));
+        st = add_networks(w);
     if (st == KOPT_OK)
         st = add_json(w, "encoder", kp_encoder_to_json(m->encoder));
     kp_buf_addf(&n_raw, "%zu", m->n_raw);
@@ -209,7 +230,9 @@ kopt_status kp_model_save(const struct kp_model *m, const char *path, kopt_error
     struct writer w = {.m = m, .header = KP_BUF_INIT(KP_MODEL_HEADER_MAX), .err = err};
     kopt_status st = KOPT_OK;
     KP_CHECK(m->n_nets >= 1 && m->n_nets <= KP_BEAM_NETS_MAX);
-    size_t n_tensors = m->n_nets * m->nets[0]->params.n_tensors;
+    size_t n_tensors = 0;
+    for (size_t k = 0; k < m->n_nets; k++)
+        n_tensors += m->nets[k]->params.n_tensors;
     n_tensors += m->ranking ? m->ranking->params.n_tensors : 0;
     n_tensors += m->forest ? m->forest->params.n_tensors : 0;
     w.pieces = kp_calloc(n_tensors + 2, sizeof(*w.pieces));

@@ -28,29 +28,33 @@ struct shape_case {
     uint32_t score;
     size_t layers;
     size_t kernel;
-    size_t n_targets; /* 0: all there are */
-    double trees;     /* the forest's weight; 0: there is none */
-    bool one_value;   /* the second target has no other, so no trees either */
+    size_t n_targets;   /* 0: all there are */
+    double trees;       /* the forest's weight; 0: there is none */
+    bool one_value;     /* the second target has no other, so no trees either */
+    const char *beside; /* two more networks of this kind; NULL: none */
 };
 
 static const struct shape_case cases[] = {
-    {"factored", "factored", 1, 0, 0, 2, 0, 0, 0, false},
-    {"factored_mixture", "factored", 3, 0, 0, 1, 0, 0, 0, false},
-    {"factored_one_target", "factored", 2, 0, 0, 1, 0, 1, 0, false},
-    {"seq2seq", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 0, 0, false},
-    {"seq2seq_one_target", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 1, 0, false},
-    {"seq2seq_gru", "seq2seq", 1, KP_CELL_GRU, 0, 0, 0, 0, 0, false},
-    {"attention", "attention", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 0, 0, 0, false},
-    {"attention_additive", "attention", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 0, 0, 0, false},
-    {"hybrid1", "hybrid1", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 5, 0, 0, false},
-    {"hybrid1_mixture", "hybrid1", 2, KP_CELL_GRU, KP_SCORE_ADDITIVE, 0, 3, 0, 0, false},
-    {"hybrid2", "hybrid2", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 3, 0, 0, false},
-    {"hybrid2_gru", "hybrid2", 1, KP_CELL_GRU, KP_SCORE_DOT, 0, 1, 0, 0, false},
-    {"factored_trees", "factored", 1, 0, 0, 2, 0, 0, 0.35, false},
-    {"factored_mixture_trees", "factored", 3, 0, 0, 1, 0, 0, 0.5, false},
-    {"factored_one_value_trees", "factored", 2, 0, 0, 1, 0, 0, 0.8, true},
-    {"factored_one_target_trees", "factored", 1, 0, 0, 1, 0, 1, 0.35, false},
-    {"hybrid1_trees", "hybrid1", 2, KP_CELL_LSTM, KP_SCORE_DOT, 0, 3, 0, 0.35, false},
+    {"factored", "factored", 1, 0, 0, 2, 0, 0, 0, false, NULL},
+    {"factored_mixture", "factored", 3, 0, 0, 1, 0, 0, 0, false, NULL},
+    {"factored_one_target", "factored", 2, 0, 0, 1, 0, 1, 0, false, NULL},
+    {"seq2seq", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 0, 0, false, NULL},
+    {"seq2seq_one_target", "seq2seq", 1, KP_CELL_LSTM, 0, 0, 0, 1, 0, false, NULL},
+    {"seq2seq_gru", "seq2seq", 1, KP_CELL_GRU, 0, 0, 0, 0, 0, false, NULL},
+    {"attention", "attention", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 0, 0, 0, false, NULL},
+    {"attention_additive", "attention", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 0, 0, 0, false,
+     NULL},
+    {"hybrid1", "hybrid1", 1, KP_CELL_LSTM, KP_SCORE_DOT, 0, 5, 0, 0, false, NULL},
+    {"hybrid1_mixture", "hybrid1", 2, KP_CELL_GRU, KP_SCORE_ADDITIVE, 0, 3, 0, 0, false, NULL},
+    {"hybrid2", "hybrid2", 1, KP_CELL_LSTM, KP_SCORE_ADDITIVE, 0, 3, 0, 0, false, NULL},
+    {"hybrid2_gru", "hybrid2", 1, KP_CELL_GRU, KP_SCORE_DOT, 0, 1, 0, 0, false, NULL},
+    {"factored_trees", "factored", 1, 0, 0, 2, 0, 0, 0.35, false, NULL},
+    {"factored_mixture_trees", "factored", 3, 0, 0, 1, 0, 0, 0.5, false, NULL},
+    {"factored_one_value_trees", "factored", 2, 0, 0, 1, 0, 0, 0.8, true, NULL},
+    {"factored_one_target_trees", "factored", 1, 0, 0, 1, 0, 1, 0.35, false, NULL},
+    {"hybrid1_trees", "hybrid1", 2, KP_CELL_LSTM, KP_SCORE_DOT, 0, 3, 0, 0.35, false, NULL},
+    {"two_kinds", "factored", 2, 0, 0, 1, 0, 0, 0, false, "attention"},
+    {"two_kinds_trees", "factored", 1, 0, 0, 1, 0, 0, 0.35, false, "hybrid2"},
 };
 
 struct inputs {
@@ -86,6 +90,12 @@ static struct kp_model *make(const struct shape_case *c, struct kp_rng *rng)
         kp_net_free(m->nets[k]);
         m->nets[k] = NULL;
         KP_CHECK(kp_net_new(kp_net_find(c->net), &shape, 1 + k, &m->nets[k], &err) == KOPT_OK);
+        draw(m->nets[k], rng);
+    }
+    if (c->beside)
+        small_beside(m, c->beside, 2);
+    for (size_t k = c->n_nets; k < m->n_nets; k++) {
+        kp_net_unprepare(m->nets[k]); /* an export has the parameters, not their halves */
         draw(m->nets[k], rng);
     }
     if (c->trees > 0)

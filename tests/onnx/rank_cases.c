@@ -168,8 +168,10 @@ static struct kp_model *make(const struct rank_case *c)
     struct kp_model *m = small_model(&plan);
     struct kp_rng rng;
     kp_rng_init(&rng, 23);
-    for (size_t k = 0; k < m->n_nets; k++)
+    for (size_t k = 0; k < m->n_nets; k++) {
+        kp_net_unprepare(m->nets[k]); /* an export has the parameters, not their halves */
         draw(m->nets[k], &rng);
+    }
     for (size_t i = 0; i < m->ranking->n_pairs; i++) {
         m->ranking->pairs[i].mean = kp_rng_normal(&rng);
         m->ranking->pairs[i].scale = 0.2 + kp_rng_f64(&rng);

@@ -162,6 +162,20 @@ static inline void small_nets(struct kp_model *m, const struct small_plan *plan)
     }
 }
 
+/* `n` networks of another kind that translates, behind those that are there. */
+static inline void small_beside(struct kp_model *m, const char *net, size_t n)
+{
+    kopt_error err;
+    struct kp_net_shape shape = m->nets[0]->shape;
+    shape.embed = 2;
+    shape.hidden = 6;
+    for (size_t k = 0; k < n; k++) {
+        KP_CHECK(kp_net_new(kp_net_find(net), &shape, 50 + k, &m->nets[m->n_nets], &err) ==
+                 KOPT_OK);
+        KP_CHECK(kp_net_prepare(m->nets[m->n_nets++], &err) == KOPT_OK);
+    }
+}
+
 static inline struct kp_model *small_model(const struct small_plan *plan)
 {
     kopt_error err;

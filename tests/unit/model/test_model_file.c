@@ -81,6 +81,32 @@ static void test_round_trips(void **state)
     }
 }
 
+static struct kp_model *two_kinds(void)
+{
+    struct kp_model *m = with_trees(&whole);
+    small_beside(m, "attention", 3);
+    return m;
+}
+
+static void test_two_kinds(void **state)
+{
+    char network[KP_MODEL_NETWORK];
+    (void)state;
+    round_trip(two_kinds());
+    struct kp_model *m = load(PATH);
+    assert_int_equal(m->n_nets, 5);
+    assert_int_equal(kp_model_n_first(m), 2);
+    kp_model_network(m, network);
+    assert_string_equal(network, "factored+attention");
+    kp_model_free(m);
+    struct kp_model *alone = small_model(&whole);
+    kp_model_network(alone, network);
+    assert_string_equal(network, "factored");
+    assert_int_equal(kp_model_n_first(alone), 2);
+    small_beside(alone, "seq2seq", 1);
+    round_trip(alone);
+}
+
 static void test_rules_have_no_folder(void **state)
 {
     (void)state;
@@ -188,6 +214,30 @@ static void test_changed_headers(void **state)
     };
     (void)state;
     refuse_changes(small_model(&whole), PATH, all, sizeof(all) / sizeof(*all));
+}
+
+static void test_changed_kinds(void **state)
+{
+    static const struct change all[] = {
+        {"\"beside\"", "\"inside\"", "tensor"},
+        {"\"beside\":\"{", "\"beside\":\"[", "not valid JSON"},
+        {"\"beside\":\"{", "\"beside\":\"7\",\"more\":\"{", "beside"},
+        {"\\\"attention\\\"", "\\\"nonsense\\\"", "beside: 'model': 'nonsense' is unknown"},
+        {"\\\"attention\\\"", "\\\"factored\\\"", "beside: its networks do not go with"},
+        {"\\\"attention\\\"", "\\\"ranker\\\"", "beside: its networks do not go with"},
+        {"\\\"attention\\\"", "\\\"hybrid2\\\"", "tensor"},
+        {"\\\"nets\\\":3", "\\\"nets\\\":2", "tensor"},
+        {"\\\"nets\\\":3", "\\\"nets\\\":0", "beside: its networks do not go with"},
+        {"\\\"nets\\\":3", "\\\"nets\\\":-1", "beside: its networks do not go with"},
+        {"\\\"nets\\\":3", "\\\"nets\\\":4000000000", "beside: its networks do not go with"},
+        {"\\\"nets\\\":3", "\\\"knots\\\":3", "beside: 'nets' is missing"},
+        {"\\\"hidden\\\":6", "\\\"hidden\\\":4000000000", "no network can have these sizes"},
+        {"\\\"hidden\\\":6", "\\\"hidden\\\":12", "its shape is not"},
+        {"\"net4.attention.q\"", "\"net5.attention.q\"",
+         "tensor 'net4.attention.q': it is missing"},
+    };
+    (void)state;
+    refuse_changes(two_kinds(), PATH, all, sizeof(all) / sizeof(*all));
 }
 
 /* "net1.in.b" of the header gets the offsets of another tensor of its size, or others that are
@@ -477,6 +527,7 @@ static void test_every_failing_allocation_is_clean(void **state)
     struct kp_model *m = small_model(&whole);
     plan.seed = 99;
     struct kp_model *other = with_trees(&plan);
+    small_beside(other, "attention", 1);
     kopt_error err;
     kopt_status st = KOPT_ENOMEM;
     save(m, PATH);
@@ -530,7 +581,8 @@ static int write_corpus(const char *folder)
                                   1 + i % 2, 5};
         failed = write_model(folder, plan.net, small_model(&plan));
         if (!failed && strcmp(plan.net, "factored") == 0)
-            failed = write_model(folder, "factored_trees", with_trees(&plan));
+            failed = write_model(folder, "factored_trees", with_trees(&plan)) ||
+                     write_model(folder, "two_kinds", two_kinds());
         if (!failed && strcmp(plan.net, "ranker") == 0)
             failed = write_model(folder, "ranker_trees", with_trees(&plan));
     }
@@ -541,6 +593,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_two_kinds),
+        cmocka_unit_test(test_changed_kinds),
         cmocka_unit_test(test_rules_have_no_folder),
         cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_replaced_while_loaded),
