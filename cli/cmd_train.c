@@ -121,7 +121,6 @@ static int train(struct cli *c, const struct train_options *o, const struct cli_
     struct cli_train_view view;
     kopt_error err = {0};
     kopt_train_options to = fill(o, args, rules);
-    bool spares = access(o->out, F_OK) == 0;
     char *partial = cli_strf("%s.partial", o->out);
     bool begun = access(partial, F_OK) == 0;
     if (o->resume && !begun)
@@ -144,7 +143,7 @@ static int train(struct cli *c, const struct train_options *o, const struct cli_
     (void)cli_flush(c);
     if (st == KOPT_EINTR) {
         cli_note(c, "interrupted: %s %s; the same command with --resume goes on from there",
-                 o->out, spares ? "is left as it was" : "has what was learned so far");
+                 o->out, view.spares ? "is left as it was" : "has what was learned so far");
         return CLI_EXIT_INTERRUPTED;
     }
     if (st != KOPT_OK)

@@ -113,7 +113,7 @@ static const char *const sections_before[] = {
     "disk that is full, for results on standard output as well.",
     ".TP\n4\nA file is not valid or cannot be read or written; messages about kernel files have "
     "file, line and column. Standard output that cannot be written counts as such a file.",
-    ".TP\n130\nInterrupted; what was measured is in the store, what was learned in the model.",
+    ".TP\n130\nInterrupted; what was measured is in the store, what was learned in the model or beside it, in FILE.partial.",
     ".SH ENVIRONMENT",
     ".TP\n.B KOPT_STORE\nThe store, where \\-\\-store does not say.",
     ".TP\n.B KOPT_SHARE\nThe folder of the data that come with kopt, such as rules.",

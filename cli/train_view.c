@@ -139,6 +139,7 @@ void cli_train_start(struct cli_train_view *v, const kopt_train_start *s)
              cli_count((double)s->parameters, n), s->fields, plural(s->fields), s->params,
              plural(s->params));
     v->resumed = s->resumed > 0;
+    v->spares = s->spares;
     if (s->resumed)
         cli_note(v->c, "going on from %s.partial, behind epoch %u of network %u", v->out,
                  s->resumed, s->resumed_net + 1);
@@ -264,7 +265,7 @@ void cli_train_end(struct cli_train_view *v, bool interrupted)
         {"VALIDATION", CLI_RIGHT, CLI_WHOLE}, {"RIGHT", CLI_RIGHT, CLI_WHOLE}};
     char text[CLI_NUM];
     cli_progress_clear(&v->progress);
-    if (v->resumed)
+    if (v->resumed && !(interrupted && v->spares))
         look_back(v);
     if (v->json) {
         json_end(v, interrupted);

@@ -21,6 +21,7 @@ struct cli_train_view {
     struct cli_net_line nets[CLI_NETS_MAX];
     unsigned n_nets;
     bool resumed;
+    bool spares;     /* what stood at `out` before is there still, unless the training ends */
     double seconds;  /* of the epochs seen here */
     unsigned epochs; /* seen here */
 };

@@ -231,7 +231,7 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .min = 1,
      .max = 4096,
      .offset = AT(model_top),
-     .help = "how many of its predictions, the likeliest first (default 20)"},
+     .help = "how many of its predictions, the most promising first (default 20)"},
     CLI_ROW_SEED(struct cli_tune_options,
                  "of the search; the same seed makes the same choices (default 1)", NULL),
     {.name = "race",

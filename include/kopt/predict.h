@@ -52,11 +52,11 @@ typedef struct kopt_prediction {
     double slowdown; /* its time over that of the first, as a ranker sees it; NaN: of others */
 } kopt_prediction;
 
-/* `problem`: "N=32" or "direction=F", .. *out: *n predictions, the likeliest first, with their
- * texts in one block; free it with kopt_text_free((char *)*out). Any thread, any number at
- * once. Once warm it allocates that block and nothing else, see kopt_selector_add_model(); but
- * the first question about a `device` asks its driver in a process of its own, up to seconds.
- * Errors: KOPT_EUSAGE (a field is missing, unknown, given twice or no number: the hint
+/* `problem`: "N=32" or "direction=F", .. *out: *n predictions, the most promising first, with
+ * their texts in one block; free it with kopt_text_free((char *)*out). Any thread, any number
+ * at once. Once warm it allocates that block and nothing else, see kopt_selector_add_model();
+ * but the first question about a `device` asks its driver in a process of its own, up to
+ * seconds. Errors: KOPT_EUSAGE (a field is missing, unknown, given twice or no number: the hint
  * lists them), KOPT_ENOTFOUND (no configuration satisfies the rules), KOPT_EENV (the device),
  * KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_predict(const kopt_model *m, const char *const *problem,
@@ -223,7 +223,9 @@ typedef struct kopt_train_start {
                           was put to the rules .. */
     size_t forbidden;  /* .. and those whose best one the rules forbid */
     size_t ranked;     /* configurations that a ranker chooses from; 0: of other networks */
-    size_t fields, params, parameters; /* the last: numbers of one network */
+    size_t fields, params, parameters; /* the last: numbers of the first network */
+    int spares;           /* 1: a model stands at `out` that stays unless this training comes
+                             to its end */
     unsigned resumed;     /* epochs that were done before, of network `resumed_net`; 0 = none */
     unsigned resumed_net; /* from 0 */
 } kopt_train_start;
@@ -274,7 +276,8 @@ KOPT_API void kopt_train_options_init(kopt_train_options *o);
  * KOPT_EINPUT, KOPT_ERANGE), KOPT_EUSAGE (options, or some that the kind of
  * network does not have; `resume` and a state of another training),
  * KOPT_EINTR (`epoch` ended it; `out`.partial stays), KOPT_EFAILED (the loss is no number any
- * more; the last good values count, where there were any), KOPT_EFULL, KOPT_ENOMEM. */
+ * more; the last good values are written, where there were any, beside a file that stood there:
+ * `out`.lastgood), KOPT_EFULL, KOPT_ENOMEM. */
 KOPT_API KOPT_MUST_USE kopt_status kopt_train(const kopt_train_options *o, kopt_error *err);
 /* Names of the networks, from 0; NULL past the end. `about` may be NULL. */
 KOPT_API const char *kopt_network(size_t i, const char **about);

@@ -156,7 +156,7 @@ typedef struct kopt_tune_options {
                            them again; not for devices that are CPUs. NULL: none */
     const char *model;  /* path of a model file (kopt/predict.h): what it predicts for the
                            problem  and the device is tried behind the default configuration, the
-                           likeliest first; then the search goes on from there. NULL: none */
+                           most promising first; then the search goes on from there. NULL: none */
     unsigned model_top; /* predictions that are tried; 0 = 20, 4096 at most */
     kopt_tune_callbacks callbacks;
 } kopt_tune_options;

@@ -491,7 +491,8 @@ static kopt_status make_lesson(struct training *t)
                                          .repeat = t->o->repeat,
                                          .extra_weight = t->o->extra_weight,
                                          .rules = t->data.rules,
-                                         .limits = t->data.limits};
+                                         .limits = t->data.limits,
+                                         .unbound = used != 0};
     st = kp_lesson_new(t->data.set, &lo, &t->lesson, t->err);
     if (st != KOPT_OK) {
         kp_err_wrap(t->err, "%s", t->data.path);
@@ -541,6 +542,7 @@ static void tell_start(const struct training *t)
     const kopt_train_start s = {.source = kp_source_name(r->source),
                                 .kernel = t->data.set->kernel,
                                 .network = t->fit.beside ? t->o->network : t->fit.ops->name,
+                                .spares = t->spares,
                                 .rows = t->data.set->n_rows,
                                 .left_out = r->left_out,
                                 .skipped = r->skipped,
@@ -600,7 +602,7 @@ static kopt_status on_save(void *user, const struct kp_fit_state *s, bool stoppe
     if (!stopped && (double)(now - t->saved_ns) / 1e9 < save_seconds)
         return KOPT_OK;
     t->saved_ns = now;
-    return kp_partial_save(t->partial_path, t->identity, s, err);
+    return kp_partial_save(t->partial_path, t->identity, t->spares, s, err);
 }
 
 static kopt_status prepare(struct training *t)
@@ -616,33 +618,59 @@ static kopt_status prepare(struct training *t)
         st = make_info(t, &shape);
     if (st == KOPT_OK && t->o->resume && kp_file_exists(t->partial_path))
         st = kp_partial_load(t->partial_path, t->identity, &t->partial, t->err);
+    if (t->partial) /* else what stands there is of this training, as far as it went */
+        t->spares = t->spares && t->partial->spares;
     return st;
+}
+
+static kopt_status save_model(struct training *t, const struct kp_model *m, const char *path)
+{
+    kopt_error err;
+    kopt_status st = kp_model_save(m, path, &err);
+    if (st != KOPT_OK && t->err)
+        *t->err = err;
+    return st;
+}
+
+/* It ended by itself, with `why`, and the model has the last good values: beside one that it
+ * spares. */
+static kopt_status save_last_good(struct training *t, const struct kp_model *m, kopt_status why)
+{
+    size_t room = strlen(t->o->out) + sizeof(".lastgood");
+    char *path = kp_calloc(room, 1);
+    kopt_error said = t->err ? *t->err : (kopt_error){0};
+    if (!path)
+        return kp_err_nomem(t->err);
+    (void)snprintf(path, room, "%s%s", t->o->out, t->spares ? ".lastgood" : "");
+    kopt_status st = save_model(t, m, path);
+    if (st == KOPT_OK) {
+        if (t->err)
+            *t->err = said;
+        kp_err_wrap(t->err, "%s has what was learned before", path);
+        (void)unlink(t->partial_path);
+    }
+    kp_free(path);
+    return st == KOPT_OK ? why : st;
 }
 
 /* `why`: what fitting ended with. */
 static kopt_status write_model(struct training *t, struct kp_model *m, kopt_status why)
 {
-    kopt_error err;
-    bool whole = why == KOPT_OK && !t->stopped;
-    const char *became = t->spares ? "is left as it was" : "has what was learned so far";
     if (!kp_json_each(t->info, add_member, m->info))
         return kp_err_nomem(t->err);
-    kopt_status st = whole || !t->spares ? kp_model_save(m, t->o->out, &err) : KOPT_OK;
-    if (st != KOPT_OK) {
-        if (t->err)
-            *t->err = err;
-        return st;
-    }
-    if (t->stopped && why == KOPT_OK) {
+    if (why != KOPT_OK)
+        return save_last_good(t, m, why);
+    bool spared = t->stopped && t->spares;
+    kopt_status st = spared ? KOPT_OK : save_model(t, m, t->o->out);
+    if (st == KOPT_OK && t->stopped) {
         st = kp_err(t->err, KOPT_EINTR, "stopped after epoch %u of network %zu; %s %s",
-                    t->epoch, t->net + 1, t->o->out, became);
+                    t->epoch, t->net + 1, t->o->out,
+                    spared ? "is left as it was" : "has what was learned so far");
         kp_err_hint(t->err, "resuming goes on from %s", kp_base_name(t->partial_path));
-        return st;
+    } else if (st == KOPT_OK) {
+        (void)unlink(t->partial_path);
     }
-    if (!whole)
-        kp_err_wrap(t->err, "%s %s", t->o->out, became);
-    (void)unlink(t->partial_path);
-    return why;
+    return st;
 }
 
 kopt_status kopt_train(const kopt_train_options *o, kopt_error *err)

@@ -413,14 +413,14 @@ static kopt_status take(void *user, const struct kp_question *q, kopt_error *err
 static kopt_status nothing(const struct exporting *x, kopt_error *err)
 {
     const struct kp_export_report *r = x->report;
-    if (r->unseen > 0)
-        return kp_err(err, KOPT_EINPUT,
-                      "%s: the model learned from no such problems: line %" PRId64 ": %s",
-                      x->path, r->unseen_line, r->unseen_why);
     if (r->skipped > 0)
         return kp_err(err, KOPT_EINPUT,
                       "%s: nothing can be predicted for any problem; line %" PRId64 ": %s",
                       x->path, r->first_line, r->reason);
+    if (r->unseen > 0)
+        return kp_err(err, KOPT_EINPUT,
+                      "%s: the model learned from no such problems: line %" PRId64 ": %s",
+                      x->path, r->unseen_line, r->unseen_why);
     kopt_status st = kp_err(err, KOPT_EINPUT, "%s: there is no problem to predict", x->path);
     if (r->left_out > 0)
         kp_err_hint(err, "rows left out, since their columns have other texts: %zu",

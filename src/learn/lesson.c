@@ -290,7 +290,7 @@ static kopt_status check_rules(struct kp_lesson *l, const struct kp_lesson_optio
             problem = d->keys[d->of[from]];
         }
     }
-    if (l->n_forbidden == 0 || l->n_forbidden < l->n_checked)
+    if (l->n_forbidden == 0 || l->n_forbidden < l->n_checked || o->unbound)
         return KOPT_OK;
     kopt_status st = kp_err(
         err, KOPT_EINPUT,

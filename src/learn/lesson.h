@@ -21,6 +21,8 @@ struct kp_lesson_options {
     double extra_weight;
     const struct kp_kernel *rules; /* NULL: none */
     const struct kp_limits *limits;
+    bool unbound; /* the rules use numbers of a device that are not known: what they forbid may
+                     be allowed all the same */
 };
 
 struct kp_lesson {

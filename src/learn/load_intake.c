@@ -340,7 +340,8 @@ static kopt_status choose_fields(struct kp_intake *in, const struct kp_cell *cel
 /* The columns that are nothing here. */
 static void list_aside(struct kp_intake *in, const struct kp_cell *cells, size_t n)
 {
-    char *aside = in->report->aside;
+    char aside[sizeof(in->report->aside)] = "";
+    kopt_error text = {0};
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         bool wanted =
@@ -350,13 +351,15 @@ static void list_aside(struct kp_intake *in, const struct kp_cell *cells, size_t
             wanted |= kp_about(in->o->where[w], cells[i].name, NULL);
         if (wanted)
             continue;
-        if (at + strlen(cells[i].name) + sizeof(", , ..") > sizeof(in->report->aside)) {
-            (void)snprintf(aside + at, sizeof(in->report->aside) - at, "%s..", at ? ", " : "");
-            return;
+        if (at + strlen(cells[i].name) + sizeof(", , ..") > sizeof(aside)) {
+            (void)snprintf(aside + at, sizeof(aside) - at, "%s..", at ? ", " : "");
+            break;
         }
-        at += (size_t)snprintf(aside + at, sizeof(in->report->aside) - at, "%s%s",
-                               at ? ", " : "", cells[i].name);
+        at += (size_t)snprintf(aside + at, sizeof(aside) - at, "%s%s", at ? ", " : "",
+                               cells[i].name);
     }
+    (void)kp_err(&text, KOPT_EINPUT, "%s", aside); /* makes it printable */
+    (void)snprintf(in->report->aside, sizeof(in->report->aside), "%.127s", text.message);
 }
 
 static kopt_status begin(struct kp_intake *in, const struct kp_cell *cells, size_t n)

@@ -32,17 +32,18 @@ static struct kp_json *floats_of(const struct kp_fit_state *s)
     return NULL;
 }
 
-static struct kp_json *header_of(const char *identity, const struct kp_fit_state *s)
+static struct kp_json *header_of(const char *identity, bool spares,
+                                 const struct kp_fit_state *s)
 {
     struct kp_json *h = kp_json_new_object();
-    bool ok = h && kp_json_set_str(h, "identity", identity) &&
-              kp_json_set_i64(h, "net", (int64_t)s->net) &&
-              kp_json_set(h, "floats", floats_of(s)) &&
-              kp_json_set_i64(h, "epoch", s->train.epoch) &&
-              kp_json_set_i64(h, "best_epoch", s->train.best_epoch) &&
-              kp_json_set_f64(h, "best_loss", s->train.best_loss) &&
-              kp_json_set_i64(h, "step", (int64_t)s->train.step) &&
-              kp_json_set(h, "log", kp_json_dup(s->log));
+    bool ok =
+        h && kp_json_set_str(h, "identity", identity) &&
+        kp_json_set_bool(h, "spares", spares) && kp_json_set_i64(h, "net", (int64_t)s->net) &&
+        kp_json_set(h, "floats", floats_of(s)) && kp_json_set_i64(h, "epoch", s->train.epoch) &&
+        kp_json_set_i64(h, "best_epoch", s->train.best_epoch) &&
+        kp_json_set_f64(h, "best_loss", s->train.best_loss) &&
+        kp_json_set_i64(h, "step", (int64_t)s->train.step) &&
+        kp_json_set(h, "log", kp_json_dup(s->log));
     if (ok)
         return h;
     kp_json_free(h);
@@ -64,14 +65,14 @@ static kopt_status write_pieces(const char *path, struct kp_str *pieces, size_t 
     return kp_file_replace(path, pieces, n, err);
 }
 
-kopt_status kp_partial_save(const char *path, const char *identity,
+kopt_status kp_partial_save(const char *path, const char *identity, bool spares,
                             const struct kp_fit_state *s, kopt_error *err)
 {
     struct kp_buf text = KP_BUF_INIT(HEADER_MAX);
     struct kp_str pieces[3 + SLABS_MAX + 1];
     size_t bytes = s->n_floats[s->net] * sizeof(float);
     size_t n = 0;
-    struct kp_json *h = header_of(identity, s);
+    struct kp_json *h = header_of(identity, spares, s);
     if (!h)
         return kp_err_nomem(err);
     kp_json_dump(h, &text);
@@ -178,6 +179,7 @@ static kopt_status read_header(const struct reader *r)
         !whole(h, "epoch", UINT32_MAX, &epoch) || !whole(h, "best_epoch", epoch, &best) ||
         !whole(h, "step", INT64_MAX, &step) ||
         !kp_json_as_f64(kp_json_get(h, "best_loss"), &s->train.best_loss) ||
+        !kp_json_as_bool(kp_json_get(h, "spares"), &p->spares) ||
         kp_json_size(kp_json_get(h, "log")) != (size_t)net + 1)
         return damaged(r->path, "its header is not one of a training", r->err);
     if (!kp_str_is(identity, r->identity)) {

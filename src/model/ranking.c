@@ -362,21 +362,19 @@ static void hear_forest(const struct kp_model *m, size_t n, const struct asking 
     memset(a->trees, 0, n * sizeof(float));
     for (size_t k = 0; k < m->n_nets; k++) {
         const struct kp_grove own = trees_of(m, k);
-        if (own.n_trees == 0)
-            continue;
-        kp_grove_ask_rows(&own, n, a->x, a->one);
+        float *apart = a->apart + k * C;
+        if (own.n_trees)
+            kp_grove_ask_rows(&own, n, a->x, a->one);
+        else
+            memset(a->one, 0, n * sizeof(float));
         for (size_t i = 0; i < n; i++) {
             a->trees[i] += share * (float)own.n_trees * a->one[i];
-            a->apart[k * C + (size_t)a->numbers[i]] += w / (1 - w) * a->one[i];
+            apart[a->numbers[i]] = (1 - w) * apart[a->numbers[i]] + w * a->one[i];
         }
     }
-    for (size_t k = 0; k < m->n_nets; k++) {
-        bool has_own = trees_of(m, k).n_trees > 0;
-        for (size_t i = 0; i < n; i++) {
-            float *apart = &a->apart[k * C + (size_t)a->numbers[i]];
-            *apart = (1 - w) * *apart - (has_own ? w * a->trees[i] : 0);
-        }
-    }
+    for (size_t k = 0; k < m->n_nets; k++)
+        for (size_t i = 0; trees_of(m, k).n_trees && i < n; i++)
+            a->apart[k * C + (size_t)a->numbers[i]] -= w * a->trees[i];
     for (size_t i = 0; i < n; i++) {
         float *score = &a->scores[a->numbers[i]];
         *score = (1 - w) * *score + w * a->trees[i];

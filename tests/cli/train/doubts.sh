@@ -13,6 +13,8 @@ kopt train data.csv $rules $small --json -q | json_lines untimed checked forbidd
 sed '2s/time_us/US/; 2s/$/,a column whose name is long enough to be cut,another one that is long enough for it,a third column/
     3,$s/$/,1,2,3/' data.csv >US.csv
 notes kopt train US.csv $rules $small --where kind=s
+printf '2s/time_us/\033[31mtime/' | sed -f - data.csv >red.csv
+notes kopt train red.csv $rules $small | tail -1
 sed 's/,ok$/,crash/' data.csv >crash.csv
 try kopt train crash.csv $rules $small -q
 
@@ -26,6 +28,11 @@ try kopt train data.csv --rules other.kopt $small -q
 ls m.model 2>&1
 notes kopt train data.csv --rules some.kopt $small
 kopt train data.csv --rules some.kopt $small --json -q | json_lines checked forbidden | head -1
+# Of a device that is not known they may allow it all the same.
+sed 's/^require BM <= M.*/require device.cc >= 80/' "$DATA/tiles.kopt" >new.kopt
+notes kopt train data.csv --rules new.kopt $small
+notes kopt train data.csv --rules new.kopt $small --device-limits cc=90
+try kopt train data.csv --rules new.kopt $small --device-limits cc=70
 
 echo "-- rules of another kernel than the one that is asked for, where the data names none"
 try kopt train data.csv $rules --kernel gemm $small

@@ -10,13 +10,18 @@ stop() {
     "${train[@]}" "$@" >pipe 2>notes &
     pid=$!
     exec 3<pipe
-    for ((i = 0; i < 405; i++)); do read -r line <&3; done
+    for ((i = 0; i < ${lines:-405}; i++)); do read -r line <&3; done
     kill -INT $pid
     cat <&3 >lines
     wait $pid
     echo "exit $?"
 }
 stop -o m.model
+cp m.model m.first
+lines=50 stop -o m.model --resume
+tail -1 notes
+cmp -s m.first m.model || echo "of the same training, and newer"
+rm m.first
 tail -1 lines | json_lines interrupted file
 grep -v '^$' notes | tail -2
 ls
@@ -41,11 +46,16 @@ tail -1 notes
 cat good.model
 stop -o good.model 2>&1
 head -1 notes
+lines=50 stop -o good.model --resume
+tail -1 notes
+tail -1 lines | json_lines file networks
 rm good.model.partial
 for file in good.model new.model; do
     "${train[@]}" -o $file -q --rate 30000 2>&1 >/dev/null | grep error
 done
 cat good.model
+ls good.model*
+kopt predict good.model.lastgood M=100 N=50 >/dev/null && rm good.model.lastgood
 kopt predict new.model M=100 N=50 >/dev/null && echo "the last good values can be asked"
 ls *.partial
 rm m.model.partial
