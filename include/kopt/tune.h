@@ -154,7 +154,8 @@ typedef struct kopt_tune_options {
         *compile_cache; /* folder of compiled images, made when it is missing: a later
                            session with the same source, macros and device does not compile
                            them again; not for devices that are CPUs. NULL: none */
-    const char *model;  /* path of a model file (kopt/predict.h): what it predicts for the
+    const char
+        *model;         /* path of a model file (kopt/predict.h): what it predicts for the
                            problem  and the device is tried behind the default configuration, the
                            most promising first; then the search goes on from there. NULL: none */
     unsigned model_top; /* predictions that are tried; 0 = 20, 4096 at most */

@@ -48,7 +48,7 @@ stop -o good.model 2>&1
 head -1 notes
 lines=50 stop -o good.model --resume
 tail -1 notes
-tail -1 lines | json_lines file networks
+tail -1 lines | grep -o '"net":[0-9]*'
 rm good.model.partial
 for file in good.model new.model; do
     "${train[@]}" -o $file -q --rate 30000 2>&1 >/dev/null | grep error
