@@ -25,4 +25,4 @@ cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o predict predict.c \
 ./predict "$(pkg-config --variable=models kopt)/h200/gemm.model" >predicted || exit
 kopt predict gemm M=300 N=4096 K=1024 --top 5 --json |
     python3 -c 'import json, sys; [print(",".join(f"{k}={v}" for k, v in json.loads(l)["config"].items())) for l in sys.stdin]' |
-    cmp - predicted && wc -l <predicted
+    cmp - predicted && test "$(wc -l <predicted)" = 5
