@@ -124,7 +124,7 @@ def xgb_times(f, train, test):
 
 
 class Prediction(ctypes.Structure):
-    _fields_ = [("text", ctypes.c_char_p), ("config", ctypes.c_char_p), ("probability", ctypes.c_double)]
+    _fields_ = [("text", ctypes.c_char_p), ("config", ctypes.c_char_p), ("probability", ctypes.c_double), ("slowdown", ctypes.c_double)]
 
 
 def asked(library, model, problems, algorithms):
