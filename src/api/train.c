@@ -68,14 +68,6 @@ static kopt_status unknown_network(struct kp_str name, kopt_error *err)
     return st;
 }
 
-static const struct kp_net_ops *network_of(struct kp_str name)
-{
-    const struct kp_net_ops *at = NULL;
-    for (size_t i = 0; (at = kp_net_at(i)) != NULL && !kp_str_is(name, at->name); i++)
-        ;
-    return at;
-}
-
 /* "factored", or two that translate: "factored+attention". Sizes are of one kind. */
 static kopt_status find_networks(struct training *t)
 {
@@ -85,17 +77,15 @@ static kopt_status find_networks(struct training *t)
         return KOPT_OK;
     struct kp_str first = kp_str_cut(kp_str_from(o->network), '+', &second);
     bool two = strchr(o->network, '+') != NULL;
-    t->fit.ops = network_of(first);
-    t->fit.beside = two ? network_of(second) : NULL;
+    t->fit.ops = kp_net_named(first);
+    t->fit.beside = two ? kp_net_named(second) : NULL;
     if (!t->fit.ops || (two && !t->fit.beside))
         return unknown_network(t->fit.ops ? second : first, t->err);
     if (!two)
         return KOPT_OK;
     if (t->fit.ops->rank || t->fit.beside->rank || t->fit.ops == t->fit.beside)
         return kp_err(t->err, KOPT_EUSAGE,
-                      "'%s': two kinds of networks that translate go "
-                      "together",
-                      o->network);
+                      "'%s': two kinds of networks that translate go together", o->network);
     if (o->hidden || o->embed || o->layers || o->cell || o->score)
         return kp_err(t->err, KOPT_EUSAGE,
                       "the sizes of networks are set where they are of one kind");

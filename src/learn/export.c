@@ -58,6 +58,15 @@ static size_t find(const char *const *names, size_t n, const char *name)
     return i;
 }
 
+/* Where it is among the first `n` that are given; n: nowhere. */
+static size_t given_at(const struct kp_export_options *o, size_t n, const char *name)
+{
+    size_t i = 0;
+    while (i < n && strcmp(o->given[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 /* The text of a column in the rows that the model is for, where it knows one. */
 static const char *of_model(const struct exporting *x, const char *name)
 {
@@ -78,10 +87,10 @@ static const char *of_model(const struct exporting *x, const char *name)
 static const char *said(const struct exporting *x, const struct kp_question *q,
                         const char *name)
 {
-    for (size_t i = 0; i < x->o->n_given; i++)
-        if (strcmp(x->o->given[i].name, name) == 0)
-            return x->given[i];
+    size_t given = given_at(x->o, x->o->n_given, name);
     size_t at = find(q->names, q->n, name);
+    if (given < x->o->n_given)
+        return x->given[given];
     return at < q->n ? q->values[at] : of_model(x, name);
 }
 
@@ -92,14 +101,6 @@ static const char *text_of(const struct exporting *x, const struct kp_question *
     const char *text = said(x, q, name);
     size_t i = find(x->columns, x->n_columns, name);
     return text ? text : i < x->n_columns ? x->usual[i] : NULL;
-}
-
-static bool is_given(const struct exporting *x, const char *name)
-{
-    for (size_t i = 0; i < x->o->n_given; i++)
-        if (strcmp(x->o->given[i].name, name) == 0)
-            return true;
-    return false;
 }
 
 /* May it be given: does the model, the database or the choice of rows have such a name? */
@@ -114,9 +115,7 @@ static kopt_status take_given(struct exporting *x, kopt_error *err)
     kopt_status st = KOPT_OK;
     for (size_t i = 0; st == KOPT_OK && i < x->o->n_given; i++) {
         const struct kp_given *g = &x->o->given[i];
-        bool twice = false;
-        for (size_t k = 0; k < i; k++)
-            twice |= strcmp(x->o->given[k].name, g->name) == 0;
+        bool twice = given_at(x->o, i, g->name) < i;
         if (twice || i == NAMES_MAX || !is_name(x, g->name))
             return kp_err(err, KOPT_EUSAGE,
                           "the model of '%s' has no '%s', or it is given twice", x->m->kernel,
@@ -138,7 +137,7 @@ static kopt_status choose_names(struct exporting *x, kopt_error *err)
     struct kp_buf foreign = KP_BUF_INIT(LIST_MAX);
     for (size_t i = 0; i < m->n_raw; i++) {
         const char *name = kp_encoder_field(m->encoder, i)->name;
-        if (!is_given(x, name) && !of_model(x, name) &&
+        if (given_at(x->o, x->o->n_given, name) == x->o->n_given && !of_model(x, name) &&
             find(x->columns, x->n_columns, name) == x->n_columns)
             kp_buf_addf(&foreign, "%s%s", foreign.len ? ", " : "", name);
         x->asked[x->n_asked++] = name;

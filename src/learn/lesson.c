@@ -210,8 +210,7 @@ void kp_lesson_free(struct kp_lesson *l)
     kp_free(l);
 }
 
-/* --- rules and what was best
- * ------------------------------------------------------------------
+/* --- rules and what was best ----------------------------------------------------------------
  */
 
 enum { CHECKED_MAX = 200 /* problems */ };
@@ -301,8 +300,7 @@ static kopt_status check_rules(struct kp_lesson *l, const struct kp_lesson_optio
     return st;
 }
 
-/* --- the whole
- * --------------------------------------------------------------------------------
+/* --- the whole ------------------------------------------------------------------------------
  */
 
 static kopt_status make(struct kp_lesson *l, const struct kp_lesson_options *o,

@@ -107,25 +107,22 @@ static size_t lay_out_prepared(const struct kp_net *net, float *base, struct pre
     return c.used;
 }
 
-static size_t prepared(const struct kp_net *net)
-{
-    struct prepared r;
-    return lay_out_prepared(net, NULL, &r);
-}
-
-static void prepare(const struct kp_net *net, float *out)
+static size_t prepare(const struct kp_net *net, float *out)
 {
     struct prepared r;
     size_t P = net->shape.n_targets;
     size_t M = units(net);
     size_t H = net->shape.hidden;
-    (void)lay_out_prepared(net, out, &r);
+    size_t n = lay_out_prepared(net, out, &r);
+    if (!out)
+        return n;
     kp_pack(H, inputs(net), kp_net_w(net, IN_W), inputs(net), 1, r.in);
     kp_residual_pack(net, LAYERS, r.layers);
     kp_pack(P * M, H, kp_net_w(net, head_at(net, H_A)), H, 1, r.a);
     for (size_t p = 0; p < P; p++)
         kp_pack(M, M, kp_net_w(net, head_at(net, H_C)) + p * M * M, M, 1,
                 r.c + p * kp_pack_size(M, M));
+    return n;
 }
 
 static struct prepared prepared_of(const struct kp_net *net)
@@ -483,7 +480,6 @@ const struct kp_net_ops kp_net_factored = {
     .build = build,
     .work = work,
     .run = run,
-    .prepared = prepared,
     .prepare = prepare,
     .state = state,
     .scratch = scratch,

@@ -106,32 +106,41 @@ static kopt_status need_json(struct loading *l, const char *key, struct kp_json 
     return st == KOPT_OK ? kp_model_json(text, key, out, l->err) : st;
 }
 
+/* The same, read by `read`; its complaints get the key in front. */
+static kopt_status read_json(struct loading *l, const char *key,
+                             kopt_status (*read)(struct loading *, const struct kp_json *))
+{
+    struct kp_json *j = NULL;
+    kopt_status st = need_json(l, key, &j);
+    if (st == KOPT_OK) {
+        st = read(l, j);
+        if (st != KOPT_OK)
+            kp_err_wrap(l->err, "%s", key);
+    }
+    kp_json_free(j);
+    return st;
+}
+
 static kopt_status find_kind(struct loading *l, struct kp_str name,
                              const struct kp_net_ops **ops)
 {
-    for (size_t i = 0; kp_net_at(i); i++)
-        if (kp_str_is(name, kp_net_at(i)->name))
-            *ops = kp_net_at(i);
+    *ops = kp_net_named(name);
     return *ops ? KOPT_OK
                 : kp_err(l->err, KOPT_EINPUT, "'model': '%.*s' is unknown", KP_STR_FMT(name));
 }
 
+static kopt_status take_shape(struct loading *l, const struct kp_json *j)
+{
+    return kp_net_shape_from_json(j, &l->shape, l->err);
+}
+
 static kopt_status read_shape(struct loading *l)
 {
-    struct kp_json *j = NULL;
     struct kp_str name;
     kopt_status st = need(l, "model", &name);
     if (st == KOPT_OK)
         st = find_kind(l, name, &l->ops);
-    if (st == KOPT_OK)
-        st = need_json(l, "shape", &j);
-    if (st == KOPT_OK) {
-        st = kp_net_shape_from_json(j, &l->shape, l->err);
-        if (st != KOPT_OK)
-            kp_err_wrap(l->err, "shape");
-    }
-    kp_json_free(j);
-    return st;
+    return st == KOPT_OK ? read_json(l, "shape", take_shape) : st;
 }
 
 /* Do both kinds of networks see and say the same? */
@@ -144,7 +153,7 @@ static bool go_together(const struct kp_net_shape *a, const struct kp_net_shape 
     return same;
 }
 
-static kopt_status read_kind_beside(struct loading *l, const struct kp_json *j)
+static kopt_status take_beside(struct loading *l, const struct kp_json *j)
 {
     struct kp_str name;
     int64_t nets = 0;
@@ -169,17 +178,7 @@ static kopt_status read_kind_beside(struct loading *l, const struct kp_json *j)
 
 static kopt_status read_beside(struct loading *l)
 {
-    struct kp_json *j = NULL;
-    if (!kp_json_get(l->meta, "beside"))
-        return KOPT_OK;
-    kopt_status st = need_json(l, "beside", &j);
-    if (st == KOPT_OK) {
-        st = read_kind_beside(l, j);
-        if (st != KOPT_OK)
-            kp_err_wrap(l->err, "beside");
-    }
-    kp_json_free(j);
-    return st;
+    return kp_json_get(l->meta, "beside") ? read_json(l, "beside", take_beside) : KOPT_OK;
 }
 
 static kopt_status read_encoder(struct loading *l)
@@ -289,20 +288,16 @@ static kopt_status read_rules(struct loading *l)
     return st == KOPT_OK ? check_fields(l) : st;
 }
 
+static kopt_status take_ranking(struct loading *l, const struct kp_json *j)
+{
+    return kp_ranking_from_json(j, l->m, &l->m->ranking, l->err);
+}
+
 /* Of networks that rank, which must fit it. */
 static kopt_status read_ranking(struct loading *l)
 {
-    struct kp_json *j = NULL;
-    if (!l->ops->rank)
-        return KOPT_OK;
-    kopt_status st = need_json(l, "ranking", &j);
-    if (st == KOPT_OK) {
-        st = kp_ranking_from_json(j, l->m, &l->m->ranking, l->err);
-        if (st != KOPT_OK)
-            kp_err_wrap(l->err, "ranking");
-    }
-    kp_json_free(j);
-    if (st != KOPT_OK)
+    kopt_status st = l->ops->rank ? read_json(l, "ranking", take_ranking) : KOPT_OK;
+    if (st != KOPT_OK || !l->ops->rank)
         return st;
     const struct kp_ranking *r = l->m->ranking;
     if (l->shape.n_tokens == 1 && l->shape.n_vocab == r->n_configs &&
@@ -328,18 +323,16 @@ static bool forest_fits(const struct loading *l)
     return fits;
 }
 
+static kopt_status take_forest(struct loading *l, const struct kp_json *j)
+{
+    return kp_forest_from_json(j, &l->m->forest, l->err);
+}
+
 static kopt_status read_forest(struct loading *l)
 {
-    struct kp_json *j = NULL;
     if (!kp_json_get(l->meta, "forest"))
         return KOPT_OK;
-    kopt_status st = need_json(l, "forest", &j);
-    if (st == KOPT_OK) {
-        st = kp_forest_from_json(j, &l->m->forest, l->err);
-        if (st != KOPT_OK)
-            kp_err_wrap(l->err, "forest");
-    }
-    kp_json_free(j);
+    kopt_status st = read_json(l, "forest", take_forest);
     if (st == KOPT_OK && !forest_fits(l))
         st = kp_err(l->err, KOPT_EINPUT, "the trees of 'forest' are not of such a model");
     return st;

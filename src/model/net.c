@@ -21,13 +21,17 @@ const struct kp_net_ops *kp_net_at(size_t i)
     return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
 }
 
+const struct kp_net_ops *kp_net_named(struct kp_str name)
+{
+    const struct kp_net_ops *at = NULL;
+    for (size_t i = 0; (at = kp_net_at(i)) != NULL && !kp_str_is(name, at->name); i++)
+        ;
+    return at;
+}
+
 const struct kp_net_ops *kp_net_find(const char *name)
 {
-    const struct kp_net_ops *ops;
-    for (size_t i = 0; (ops = kp_net_at(i)) != NULL; i++)
-        if (strcmp(ops->name, name) == 0)
-            return ops;
-    return NULL;
+    return kp_net_named(kp_str_from(name));
 }
 
 /* --- what models share ----------------------------------------------------------------------
@@ -172,12 +176,12 @@ static bool fits_halves(const struct kp_net *net)
 
 kopt_status kp_net_prepare(struct kp_net *net, kopt_error *err)
 {
-    if (net->prepared || !net->ops->prepare || !fits_halves(net))
+    if (net->prepared || !fits_halves(net))
         return KOPT_OK;
-    float *made = kp_slab_new(net->ops->prepared(net));
+    float *made = kp_slab_new(net->ops->prepare(net, NULL));
     if (!made)
         return kp_err_nomem(err);
-    net->ops->prepare(net, made);
+    (void)net->ops->prepare(net, made);
     net->prepared = made;
     return KOPT_OK;
 }

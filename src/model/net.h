@@ -80,10 +80,9 @@ struct kp_net_ops {
      * none without grad and with key 0. `smoothing`: of labels. */
     void (*run)(const struct kp_net *net, const struct kp_batch *b, float smoothing,
                 uint64_t key, float *grad, float *work, struct kp_net_score *score);
-    /* What prediction is faster with, made once of the parameters: floats of it, and making it.
-     * NULL: there is nothing. */
-    size_t (*prepared)(const struct kp_net *net);
-    void (*prepare)(const struct kp_net *net, float *out);
+    /* What prediction is faster with, made once of the parameters. Returns the floats of it;
+     * `out` NULL: only that. */
+    size_t (*prepare)(const struct kp_net *net, float *out);
     /* Prediction. Floats of a state for one problem and `width` prefixes, floats of scratch. */
     size_t (*state)(const struct kp_net *net, size_t width);
     size_t (*scratch)(const struct kp_net *net, size_t width);
@@ -113,6 +112,7 @@ struct kp_net {
 
 /* NULL: no model of that name. */
 const struct kp_net_ops *kp_net_find(const char *name);
+const struct kp_net_ops *kp_net_named(struct kp_str name);
 /* In the order in which they are shown, those that rank last; NULL after the last. */
 const struct kp_net_ops *kp_net_at(size_t i);
 

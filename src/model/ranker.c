@@ -64,19 +64,16 @@ static size_t lay_out_prepared(const struct kp_net *net, float *base, struct pre
     return c.used;
 }
 
-static size_t prepared(const struct kp_net *net)
-{
-    struct prepared r;
-    return lay_out_prepared(net, NULL, &r);
-}
-
-static void prepare(const struct kp_net *net, float *out)
+static size_t prepare(const struct kp_net *net, float *out)
 {
     struct prepared r;
     size_t F = net->shape.n_features;
-    (void)lay_out_prepared(net, out, &r);
+    size_t n = lay_out_prepared(net, out, &r);
+    if (!out)
+        return n;
     kp_pack(net->shape.hidden, F, kp_net_w(net, IN_W), F, 1, r.in);
     kp_residual_pack(net, LAYERS, r.layers);
+    return n;
 }
 
 struct rows {
@@ -266,6 +263,5 @@ const struct kp_net_ops kp_net_ranker = {
     .build = build,
     .work = work,
     .run = run,
-    .prepared = prepared,
     .prepare = prepare,
     .rank = rank};

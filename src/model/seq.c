@@ -50,17 +50,16 @@ static void run(const struct kp_net *net, const struct kp_batch *b, float smooth
 /* NOLINTEND(readability-function-size,readability-non-const-parameter) */
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): initialisers */
-#define SEQ_MODEL(symbol, text, words)                             \
-    const struct kp_net_ops symbol = {.name = text,                \
-                                      .about = words,              \
-                                      .build = kp_seq_build,       \
-                                      .work = work,                \
-                                      .run = run,                  \
-                                      .prepared = kp_seq_prepared, \
-                                      .prepare = kp_seq_prepare,   \
-                                      .state = kp_seq_state,       \
-                                      .scratch = kp_seq_scratch,   \
-                                      .begin = kp_seq_begin,       \
+#define SEQ_MODEL(symbol, text, words)                           \
+    const struct kp_net_ops symbol = {.name = text,              \
+                                      .about = words,            \
+                                      .build = kp_seq_build,     \
+                                      .work = work,              \
+                                      .run = run,                \
+                                      .prepare = kp_seq_prepare, \
+                                      .state = kp_seq_state,     \
+                                      .scratch = kp_seq_scratch, \
+                                      .begin = kp_seq_begin,     \
                                       .step = kp_seq_step}
 
 SEQ_MODEL(kp_net_seq2seq, "seq2seq", "a recurrent encoder and decoder");

@@ -175,8 +175,7 @@ void kp_seq_encode_back(const struct kp_seq_pass *pass, const int32_t *tokens);
 void kp_seq_side_by_side(size_t rows, size_t E, const float *a, const float *b, float *out);
 
 /* Prediction: kp_net_ops' functions of these models. */
-size_t kp_seq_prepared(const struct kp_net *net);
-void kp_seq_prepare(const struct kp_net *net, float *out);
+size_t kp_seq_prepare(const struct kp_net *net, float *out);
 size_t kp_seq_state(const struct kp_net *net, size_t width);
 size_t kp_seq_scratch(const struct kp_net *net, size_t width);
 void kp_seq_begin(const struct kp_net *net, const int32_t *tokens, const float *features,

@@ -87,24 +87,19 @@ static size_t lay_out_prepared(const struct kp_net *net, const struct kp_seq_dim
     return c.used;
 }
 
-size_t kp_seq_prepared(const struct kp_net *net)
-{
-    const struct kp_seq_dims d = kp_seq_dims(net, 1);
-    struct prepared r;
-    return lay_out_prepared(net, &d, NULL, &r);
-}
-
 /* Is W_q' wanted, not W_q? Keys are multiplied with it then, not queries. */
 static bool turned(const struct kp_seq_dims *d, size_t number)
 {
     return number == ATT_Q && !d->additive;
 }
 
-void kp_seq_prepare(const struct kp_net *net, float *out)
+size_t kp_seq_prepare(const struct kp_net *net, float *out)
 {
     const struct kp_seq_dims d = kp_seq_dims(net, 1);
     struct prepared r;
-    (void)lay_out_prepared(net, &d, out, &r);
+    size_t n = lay_out_prepared(net, &d, out, &r);
+    if (!out)
+        return n;
     for (size_t i = 0; i < sizeof(packed_ones) / sizeof(packed_ones[0]); i++) {
         size_t number = packed_ones[i];
         const struct matrix m = matrix_of(&d, number);
@@ -124,6 +119,7 @@ void kp_seq_prepare(const struct kp_net *net, float *out)
                         r.conv + k * n_vocab * d.C, d.C);
     const struct kp_linear in = kp_seq_linear(net, DEC_X, DEC_B, d.V + 1, d.D, d.G);
     kp_linear_forward(net->blas, &in, kp_net_w(net, OUT_EMBED), r.words);
+    return n;
 }
 
 /* --- products -------------------------------------------------------------------------------
