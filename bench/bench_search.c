@@ -372,7 +372,7 @@ static kopt_status make_prior(const struct record *r, double quality, uint64_t s
         for (size_t k = 0; k < r->n_recorded; k++) {
             const uint32_t *c = r->configs + k * r->desc.n_params;
             double d = steps_between(r, c, centre);
-            if (d < least && kp_prior_find(p, c) == p->n) {
+            if (d < least && kp_prior_find(p, r->space, c) == p->n) {
                 least = d;
                 nearest = c;
             }

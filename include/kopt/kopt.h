@@ -5,6 +5,7 @@
 
 #include <kopt/device.h>
 #include <kopt/predict.h>
+#include <kopt/replay.h>
 #include <kopt/space.h>
 #include <kopt/status.h>
 #include <kopt/store.h>

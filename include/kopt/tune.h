@@ -42,6 +42,10 @@ typedef struct kopt_tune_start {
     const char *model;            /* path, "" = none */
     uint64_t predictions;         /* of the model, that are tried behind the default */
     uint64_t predictions_dropped; /* that are not in this space */
+    const char *prior;      /* whose results are the prior: "gemm K=512 .. on NVIDIA A4000",
+                               or the path of a file; "" = none */
+    uint64_t prior_results; /* of these, that are in this space */
+    uint64_t prior_first;   /* of these, that are tried behind the default */
 } kopt_tune_start;
 
 typedef struct kopt_tune_progress {
@@ -55,8 +59,10 @@ typedef struct kopt_tune_progress {
     double best_ns;          /* NaN = none yet */
     double first_ns;         /* the default configuration's median; NaN = not known */
     const char *best_config; /* "BM=64,BN=32"; "" = none yet */
-    const char *phase;       /* "setting up", "writing the inputs", "computing the reference",
-                              "searching", "final race" */
+    double remaining;  /* expected (best - optimum) / best of the space; NaN = not known or not
+                          asked for */
+    const char *phase; /* "setting up", "writing the inputs", "computing the reference",
+                        "searching", "final race" */
 } kopt_tune_progress;
 
 /* Where the wall time of a session went: device_s and idle_s add up to wall_s. Of several
@@ -106,7 +112,9 @@ typedef struct kopt_tune_report {
                     them, or both, were only timed */
     int interrupted;           /* stopped by kopt_tuner_stop() or a time budget of the caller */
     const char *first_failure; /* message of the first result that was not ok; "" = all were */
-    const char *best_from;     /* "default", "model", "search"; "" when nothing was valid */
+    const char *best_from;     /* "default", "model", "prior", "search"; "" when nothing was
+                                  valid */
+    const char *ended;         /* "budget", "exhausted", "until", "stopped" */
     uint64_t best_rank;     /* its place among the model's predictions, from 1; 0 = no place */
     kopt_result predicted;  /* the model's first prediction, the race's own where it ran there;
                                config "" when there is none or it was not reached */
@@ -159,6 +167,13 @@ typedef struct kopt_tune_options {
                            problem  and the device is tried behind the default configuration, the
                            most promising first; then the search goes on from there. NULL: none */
     unsigned model_top; /* predictions that are tried; 0 = 20, 4096 at most */
+    double until;       /* stop when the configurations that were not tried are expected to save
+                           less than this share of the best time, in (0, 1); 0 = never */
+    const char *prior;  /* NULL: where no model is given and the store has results of this
+                           kernel for other problems or on other devices, the nearest of those
+                           are the prior; "none": not that either; a path: those of a recording
+                           (kopt/replay.h) */
+    unsigned prior_first; /* configurations of the prior that are tried; 0 = 10 */
     kopt_tune_callbacks callbacks;
 } kopt_tune_options;
 

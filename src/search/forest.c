@@ -166,7 +166,7 @@ static void forest_learn(void *state, const uint32_t *config, double cost)
     f->flight_first = (f->flight_first + 1) % f->env->window;
     f->n_flight--;
     const struct kp_prior *p = f->env->prior;
-    if (p && cost < f->prior_best && kp_prior_find(p, config) < p->n)
+    if (p && cost < f->prior_best && kp_prior_find(p, f->env->space, config) < p->n)
         f->prior_best = cost;
     set_features(f, config, kp_history_add(&f->history, config, cost, f->env->rng));
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What somebody expects of a space before anything is measured: a list of configurations, the
  * most promising first. Layer: search. Where the expectation comes from (a model, an expert,
- * another device's results) the search does not know.
+ * results on another device or for another problem) the search does not know.
  *
- * The common part of a search hands the list out before it asks the strategy, so a bad one
- * costs its length; a strategy finds it in its environment and may make more of it (forest.c).
- */
+ * The common part of a search hands the first `n_first` of the list out before it asks the
+ * strategy, so a bad list costs that many; a strategy finds all of it in its environment and
+ * may make more of it: forest.c learns from it how the space may look. */
 #ifndef KP_SEARCH_PRIOR_H
 #define KP_SEARCH_PRIOR_H
 
@@ -16,16 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KP_PRIOR_MAX = 4096 };
+enum { KP_PRIOR_MAX = 65536 };
 
 struct kp_prior {
     size_t n_params;
     size_t max;
     size_t n;
+    size_t n_first;    /* of these, handed out first; kp_prior_init() says all */
     uint32_t *configs; /* [n][n_params]: valid, distinct */
     double *logp;      /* [n]: natural logarithm of the probability to be good, as its source
-                          sees it; the order, which may weigh more than that, is what counts */
+                          sees it; of one that was measured elsewhere, of the best's cost over
+                          its cost there, -INFINITY where it failed. The order, which may weigh
+                          more than that, is what counts */
     uint64_t *ranks;   /* [n] in the space */
+    bool measured;     /* results from elsewhere, good and bad ones */
+    uint32_t *slots;   /* hash table of places + 1 */
+    size_t n_slots;    /* a power of two */
 };
 
 /* max: 1 to KP_PRIOR_MAX. Owner: kp_prior_deinit(). Errors: KOPT_ENOMEM. */
@@ -40,6 +46,21 @@ bool kp_prior_add(struct kp_prior *p, const struct kp_space *space, const uint32
                   double logp);
 
 /* The place of a configuration, 0 for the first; p->n where it is not in the list. */
-size_t kp_prior_find(const struct kp_prior *p, const uint32_t *config);
+size_t kp_prior_find(const struct kp_prior *p, const struct kp_space *space,
+                     const uint32_t *config);
+
+/* Results from elsewhere. */
+struct kp_results {
+    const uint32_t *configs; /* [n][n_params] in the space's indices; those that are not valid
+                                there are passed over, of several alike the cheapest counts */
+    const double *costs;     /* [n]: positive; INFINITY = failed */
+    size_t n;
+};
+/* The cheapest first. Of more than KP_PRIOR_MAX the cheaper half of that and, of the rest,
+ * evenly chosen ones. A prior without any is no error. Owner: kp_prior_deinit(). Errors:
+ * KOPT_ENOMEM. */
+kopt_status kp_prior_of_results(struct kp_prior *p, const struct kp_space *space,
+                                const struct kp_results *results, size_t n_first,
+                                kopt_error *err);
 
 #endif

@@ -109,11 +109,16 @@ static kopt_status give(struct kp_search *s, const uint32_t *config, kopt_error 
     return KOPT_OK;
 }
 
+static size_t n_first(const struct kp_prior *p)
+{
+    return p->n_first < p->n ? p->n_first : p->n;
+}
+
 static kopt_status give_all(struct kp_search *s, const struct kp_search_options *o,
                             kopt_error *err)
 {
     size_t n_params = s->env.n_params;
-    size_t n = o->prior ? o->prior->n : 0;
+    size_t n = o->prior ? n_first(o->prior) : 0;
     s->given = kp_calloc((n + 1) * n_params + 1, sizeof(*s->given));
     if (!s->given)
         return kp_err_nomem(err);

@@ -23,6 +23,7 @@ struct kp_search_options {
     const uint32_t *first; /* configuration to try first (n_params indices); NULL = none */
     /* Tried next, in its order; NULL = none. Made for the same space; outlives the search. */
     const struct kp_prior *prior;
+    bool remaining; /* keep what kp_search_remaining() needs */
 };
 
 struct kp_strategy {
@@ -52,5 +53,11 @@ bool kp_search_ask(struct kp_search *s, uint32_t *config, bool *waiting);
 /* The cost of the oldest configuration that was asked and not yet told: a time (positive,
  * finite), or INFINITY when it failed for any reason. */
 void kp_search_tell(struct kp_search *s, double cost);
+
+/* What the configurations that were not asked may still save, as an estimate: the expected
+ * (best so far - best of all) / best so far. 0 when all have been told. NaN: not known, because
+ * too few results were told, none of them is a success, or `remaining` was not set. It depends
+ * on what was told alone, so a run that stops by it is the same for a seed. */
+double kp_search_remaining(struct kp_search *s);
 
 #endif

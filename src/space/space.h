@@ -72,6 +72,10 @@ struct kp_space_desc {
     /* NULL: none. It becomes that of the first space it is given to; one over other parameters,
      * rules or known slots is made as without it. */
     struct kp_space_cache *cache;
+    /* Valid configurations one by one: [n_listed][n_params] value indices, in any order; those
+     * that the rules allow, too, are the space. NULL: the rules alone say. Not with a cache. */
+    const uint32_t *listed;
+    size_t n_listed;
 };
 
 struct kp_space;
@@ -203,6 +207,10 @@ kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *ef
 void kp_space_config_text(const struct kp_space *s, const uint32_t *config, struct kp_buf *out);
 /* {"BM":64,"BN":32}, the names sorted bytewise: the key under which results are stored. */
 void kp_space_config_json(const struct kp_space *s, const uint32_t *config, struct kp_buf *out);
+/* The configuration of such a text, its names in any order. False: it is no flat object, a
+ * parameter is missing or twice, a name is no parameter's, a value is not among its
+ * parameter's. Whether it is valid, kp_space_rank() says. */
+bool kp_space_config_read(const struct kp_space *s, const char *json, uint32_t *config);
 /* Sets values[slot]/known[slot] of every parameter. */
 void kp_space_bind(const struct kp_space *s, const uint32_t *config, struct kp_value *values,
                    unsigned char *known);

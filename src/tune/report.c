@@ -96,7 +96,7 @@ static void origin(struct kp_session *s)
     kopt_tune_report *r = &s->report;
     const struct kp_prior *p = &s->predictions.prior;
     const uint32_t *best = s->best.config;
-    size_t place = best ? kp_prior_find(p, best) : p->n;
+    size_t place = best ? kp_prior_find(p, s->bound->space, best) : p->n;
     r->best_rank = place < p->n ? place + 1 : 0;
     r->best_from = !best                                                      ? ""
                    : memcmp(best, s->first, s->n_params * sizeof(*best)) == 0 ? "default"

@@ -308,7 +308,7 @@ static size_t n_tried(const struct kp_session *s)
     const struct kp_prior *p = &s->predictions.prior;
     if (!s->budget || s->budget > p->n)
         return p->n;
-    return (size_t)s->budget - (kp_prior_find(p, s->first) >= s->budget);
+    return (size_t)s->budget - (kp_prior_find(p, s->bound->space, s->first) >= s->budget);
 }
 
 static void announce(struct kp_session *s)

@@ -57,9 +57,9 @@ static void the_list_is_valid_and_distinct(void **state)
     assert_int_equal(p.n, 4);
     for (size_t i = 0; i < 4; i++) {
         assert_memory_equal(p.configs + 2 * i, want[i], sizeof(want[i]));
-        assert_int_equal(kp_prior_find(&p, want[i]), i);
+        assert_int_equal(kp_prior_find(&p, t.space, want[i]), i);
     }
-    assert_int_equal(kp_prior_find(&p, (uint32_t[]){4, 4}), 4);
+    assert_int_equal(kp_prior_find(&p, t.space, (uint32_t[]){4, 4}), 4);
     kp_prior_deinit(&p);
     kp_prior_deinit(&p);
     text_space_close(&t);
