@@ -97,6 +97,7 @@ struct kp_session {
     kopt_tune_report report;
     kopt_metric *metrics;
     char **tied_owned;
+    bool until_met; /* the search ended by o.until */
     bool interrupted;
     bool ran;
 };

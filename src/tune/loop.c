@@ -81,7 +81,8 @@ static bool is_default(const struct kp_session *s, const struct item *it)
 static bool is_first_prediction(const struct kp_session *s, const struct item *it)
 {
     const struct kp_prior *p = &s->predictions.prior;
-    return p->n > 0 && memcmp(it->k.config, p->configs, s->n_params * sizeof(*p->configs)) == 0;
+    return p->n > 0 && !p->measured &&
+           memcmp(it->k.config, p->configs, s->n_params * sizeof(*p->configs)) == 0;
 }
 
 static kopt_status note_result(struct kp_session *s, struct item *it, kopt_error *err)

@@ -53,6 +53,8 @@ static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
     if (o->model_top > KP_PRIOR_MAX || (o->model_top && !o->model))
         return kp_err(err, KOPT_EUSAGE, "%u predictions %s", o->model_top,
                       o->model ? "are more than a model gives" : "without a model");
+    if (isnan(o->until) || o->until < 0 || o->until >= 1)
+        return kp_err(err, KOPT_EUSAGE, "what may remain must be over 0 and less than 1");
     if (o->race > KOPT_RACE_MAX)
         return kp_err(err, KOPT_EUSAGE, "more than %d configurations in the final race",
                       KOPT_RACE_MAX);
@@ -198,7 +200,8 @@ static kopt_status make_search(struct kp_session *s, kopt_error *err)
                                   .window = s->window,
                                   .first = s->first,
                                   .prior =
-                                      s->predictions.prior.n ? &s->predictions.prior : NULL};
+                                      s->predictions.prior.n ? &s->predictions.prior : NULL,
+                                  .remaining = s->o.until > 0};
     return kp_search_new(s->o.strategy, s->bound->space, &o, &s->search, err);
 }
 
