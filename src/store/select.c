@@ -14,14 +14,14 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "store/sizes.h"
 #include "store/store.h"
-#include "json/json.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 64, NEAR = 5, ENTRIES_MAX = 1 << 20, SUBJECTS_MAX = 1 << 22 };
+enum { NEAR = 5, ENTRIES_MAX = 1 << 20, SUBJECTS_MAX = 1 << 22 };
 #define ARENA_BYTES_MAX ((size_t)512 << 20)
 
 enum place { HOME, SAME_ARCH, ELSEWHERE, N_PLACES };
@@ -31,11 +31,8 @@ struct entry {
     const char *device;
     const char *arch;
     const char *config;
-    size_t n;
-    const char **names; /* as in the store's JSON: distinct */
-    int64_t *values;
-    double *logs; /* log2 of the values; NaN for one below 1 */
-    uint64_t key; /* of kernel, names and values, in any order */
+    struct kp_sizes sizes; /* as in the store's JSON */
+    uint64_t key;          /* of kernel, names and values, in any order */
     uint64_t kernel_hash;
     double median_ns;
     int64_t last_us;
@@ -87,11 +84,6 @@ static uint64_t problem_key(uint64_t kernel_hash, const char *const *names,
     return key;
 }
 
-static double log_of(int64_t size)
-{
-    return size >= 1 ? log2((double)size) : (double)NAN;
-}
-
 /* --- loading -------------------------------------------------------------------------------
  */
 
@@ -109,47 +101,6 @@ struct loader {
 static char *keep(struct loader *l, const char *s)
 {
     return kp_arena_strndup(&l->sel->arena, s, strlen(s));
-}
-
-struct sizes {
-    struct loader *l;
-    struct entry *e;
-    bool plain; /* whole numbers only */
-};
-
-static bool add_size(void *user, const char *name, const struct kp_json *value)
-{
-    struct sizes *x = user;
-    struct entry *e = x->e;
-    x->plain = kp_json_as_i64(value, &e->values[e->n]);
-    if (!x->plain)
-        return false;
-    e->names[e->n] = keep(x->l, name);
-    e->logs[e->n] = log_of(e->values[e->n]);
-    e->n++;
-    return true;
-}
-
-/* False when the problem is not made of whole numbers, or memory is out (l->sel->arena.failed).
- */
-static bool read_problem(struct loader *l, const char *problem, struct entry *e)
-{
-    struct kp_json *j = NULL;
-    struct kp_arena *a = &l->sel->arena;
-    struct sizes x = {.l = l, .e = e, .plain = true};
-    kopt_status st = kp_json_parse(kp_str_from(problem), NULL, &j, NULL);
-    bool ok =
-        st == KOPT_OK && kp_json_type(j) == KP_JSON_OBJECT && kp_json_size(j) <= NAMES_MAX;
-    if (st == KOPT_ENOMEM)
-        a->failed = true;
-    if (ok) {
-        e->names = kp_arena_alloc(a, kp_json_size(j) + 1, sizeof(*e->names));
-        e->values = kp_arena_alloc(a, kp_json_size(j) + 1, sizeof(*e->values));
-        e->logs = kp_arena_alloc(a, kp_json_size(j) + 1, sizeof(*e->logs));
-        ok = !a->failed && kp_json_each(j, add_size, &x) && !a->failed;
-    }
-    kp_json_free(j);
-    return ok && x.plain;
 }
 
 /* Subjects come newest first. */
@@ -176,9 +127,10 @@ static bool note_subject(void *user, const struct kp_subject *s)
                         .device = keep(l, s->device),
                         .arch = keep(l, s->arch),
                         .last_us = s->last_us};
-    if (read_problem(l, s->problem, e)) {
+    if (kp_sizes_read(&sel->arena, s->problem, &e->sizes)) {
+        const struct kp_sizes *z = &e->sizes;
         e->kernel_hash = hash_text(e->kernel);
-        e->key = problem_key(e->kernel_hash, e->names, e->values, e->n);
+        e->key = problem_key(e->kernel_hash, z->names, z->values, z->n);
         l->ids[sel->n++] = s->id;
     }
     if (sel->arena.failed)
@@ -242,13 +194,14 @@ static int by_kernel(const void *a, const void *b)
 static bool has_problem(const struct entry *e, const char *const *names, const int64_t *values,
                         size_t n)
 {
-    if (e->n != n)
+    const struct kp_sizes *z = &e->sizes;
+    if (z->n != n)
         return false;
     for (size_t i = 0; i < n; i++) {
         size_t k = 0;
-        while (k < n && strcmp(e->names[i], names[k]) != 0)
+        while (k < n && strcmp(z->names[i], names[k]) != 0)
             k++;
-        if (k == n || values[k] != e->values[i])
+        if (k == n || values[k] != z->values[i])
             return false;
     }
     return true;
@@ -257,7 +210,7 @@ static bool has_problem(const struct entry *e, const char *const *names, const i
 static bool same_problem(const struct entry *x, const struct entry *y)
 {
     return x->key == y->key && strcmp(x->kernel, y->kernel) == 0 &&
-           has_problem(x, y->names, y->values, y->n);
+           has_problem(x, y->sizes.names, y->sizes.values, y->sizes.n);
 }
 
 static struct slot *make_table(struct kp_select *s, size_t n, size_t *cap)
@@ -303,13 +256,13 @@ static bool drop_older(struct kp_select *s)
 static void share_names(struct kp_select *s)
 {
     for (size_t i = 1; i < s->n; i++) {
-        const struct entry *last = &s->entries[i - 1];
-        struct entry *e = &s->entries[i];
-        bool same = e->n == last->n;
-        for (size_t k = 0; same && k < e->n; k++)
-            same = strcmp(e->names[k], last->names[k]) == 0;
+        const struct kp_sizes *last = &s->entries[i - 1].sizes;
+        struct kp_sizes *z = &s->entries[i].sizes;
+        bool same = z->n == last->n;
+        for (size_t k = 0; same && k < z->n; k++)
+            same = strcmp(z->names[k], last->names[k]) == 0;
         if (same)
-            e->names = last->names;
+            z->names = last->names;
     }
 }
 
@@ -422,42 +375,21 @@ static const struct entry *find_kernel(const struct kp_select *s, const char *ke
 
 /* The query as the entries at hand name its sizes. */
 struct query {
-    const char *const *names;
-    const int64_t *values;
-    size_t n;
-    const char **order; /* the entries' names for which at[] holds; NULL = none yet */
-    bool fits;          /* they are the query's */
-    size_t at[NAMES_MAX];
-    double logs[NAMES_MAX]; /* log2 of the values, in the query's order; NaN for one below 1 */
+    struct kp_sizes sizes;
+    const char *const *order; /* the entries' names for which at[] holds; NULL = none yet */
+    bool fits;                /* they are the query's */
+    size_t at[KP_SIZES_MAX];
+    double logs[KP_SIZES_MAX];
 };
-
-static void set_order(struct query *q, const struct entry *e)
-{
-    q->order = e->names;
-    q->fits = e->n == q->n;
-    for (size_t i = 0; q->fits && i < q->n; i++) {
-        size_t k = 0;
-        while (k < q->n && strcmp(e->names[i], q->names[k]) != 0)
-            k++;
-        q->at[i] = k;
-        q->fits = k < q->n;
-    }
-}
 
 /* NaN when the names differ or a size has no logarithm. */
 static double distance_to(const struct entry *e, struct query *q)
 {
-    double sum = 0;
-    if (q->order != e->names)
-        set_order(q, e);
-    if (!q->fits)
-        return (double)NAN;
-    for (size_t i = 0; i < q->n; i++) {
-        size_t k = q->at[i];
-        double d = q->values[k] == e->values[i] ? 0 : q->logs[k] - e->logs[i];
-        sum += d * d;
+    if (q->order != e->sizes.names) {
+        q->order = e->sizes.names;
+        q->fits = kp_sizes_match(&e->sizes, &q->sizes, q->at);
     }
-    return sqrt(sum);
+    return q->fits ? kp_sizes_distance(&e->sizes, &q->sizes, q->at) : (double)NAN;
 }
 
 struct near {
@@ -529,11 +461,14 @@ void kp_select_near(const struct kp_select *s, const char *kernel, const char *c
     struct near near[N_PLACES] = {{.n = 0}};
     size_t n_entries;
     answer_none(out);
-    if (n > NAMES_MAX)
+    if (n > KP_SIZES_MAX)
         return; /* no entry has as many */
-    struct query q = {.names = names, .values = values, .n = n};
+    struct query q;
+    q.order = NULL;
+    q.fits = false;
+    q.sizes = (struct kp_sizes){n, names, values, q.logs};
     for (size_t i = 0; i < n; i++)
-        q.logs[i] = log_of(values[i]);
+        q.logs[i] = kp_size_log(values[i]);
     const struct entry *e = find_kernel(s, kernel, &n_entries);
     for (size_t i = 0; i < n_entries; i++) {
         double d = distance_to(&e[i], &q);
