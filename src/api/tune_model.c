@@ -2,6 +2,7 @@
 #include "api/tune_model.h"
 
 #include "base/alloc.h"
+#include "space/transfer.h"
 
 #include <string.h>
 
@@ -71,13 +72,11 @@ static kopt_status check_sizes(const struct kp_model *m, const struct kp_kernel 
     return KOPT_OK;
 }
 
+/* UINT32_MAX: it has no such value. */
 static uint32_t value_index(const struct kp_param *p, struct kp_value v)
 {
-    int order = 1;
-    for (uint32_t i = 0; i < p->n_values; i++)
-        if (kp_value_compare(p->values[i], v, &order) && order == 0)
-            return i;
-    return UINT32_MAX;
+    uint32_t i = kp_param_value_like(p, v);
+    return i < p->n_values ? i : UINT32_MAX;
 }
 
 static size_t target_index(const struct kp_model *m, const char *name)
