@@ -21,3 +21,19 @@ double kp_log2_portable(double x)
         sum = sum * t2 + 1.0 / k;
     return e + 2 * t * sum * 1.4426950408889634;
 }
+
+/* x = n + f with |f| <= 1/2, and 2^f = exp(f log 2) by its series: |f log 2| < 0.347, so that the
+ * first term left out, 0.347^15 / 15!, is below 1e-19. ldexp() is exact. */
+double kp_exp2_portable(double x)
+{
+    if (x > 1100)
+        return (double)INFINITY;
+    if (x < -1100)
+        return 0;
+    double n = floor(x + 0.5);
+    double y = (x - n) * 0.69314718055994531;
+    double sum = 1;
+    for (int k = 14; k >= 1; k--)
+        sum = 1 + sum * y / k;
+    return ldexp(sum, (int)n);
+}

@@ -34,6 +34,24 @@ static void the_smallest_and_largest_numbers_are_taken(void **state)
     assert_true(kp_log2_portable(DBL_TRUE_MIN) == -1074);
 }
 
+static void the_exponential_agrees_with_that_of_the_c_library(void **state)
+{
+    (void)state;
+    struct kp_rng rng;
+    kp_rng_init(&rng, 2);
+    for (int i = 0; i < 100000; i++) {
+        double x = 2000 * kp_rng_f64(&rng) - 1000;
+        double want = exp2(x);
+        /* what the header promises, and the C library's own error */
+        assert_true(fabs(kp_exp2_portable(x) - want) <= 1.5e-15 * want);
+    }
+    for (int e = -1074; e <= 1023; e++)
+        assert_true(kp_exp2_portable(e) == ldexp(1, e));
+    assert_true(kp_exp2_portable(1024) == (double)INFINITY);
+    assert_true(kp_exp2_portable(1e300) == (double)INFINITY);
+    assert_true(kp_exp2_portable(-1e300) == 0);
+}
+
 /* Bit patterns from one machine: another must give the same. */
 static void the_bits_are_the_same_everywhere(void **state)
 {
@@ -49,6 +67,7 @@ int main(void)
         cmocka_unit_test(the_logarithm_agrees_with_that_of_the_c_library),
         cmocka_unit_test(powers_of_two_are_exact),
         cmocka_unit_test(the_smallest_and_largest_numbers_are_taken),
+        cmocka_unit_test(the_exponential_agrees_with_that_of_the_c_library),
         cmocka_unit_test(the_bits_are_the_same_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
