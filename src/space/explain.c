@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much each rule removes, by counting the assignments that pass all conditions before one
- * and fail this one: the product of their diagrams with the complement of the last. */
+ * and fail this one: the product of their diagrams with the complement of the last. Where
+ * configurations are listed, the list is a factor of every product. */
 #include "space/space.h"
 
 #include "base/alloc.h"
@@ -36,10 +37,18 @@ static kopt_status count_product(struct counting *c, size_t n_factors, uint64_t 
     return KOPT_OK;
 }
 
+/* The list's diagram becomes factor `n`; returns how many factors there are then. */
+static size_t add_list(struct counting *c, size_t n)
+{
+    if (c->mdds.n > c->s->atoms.n)
+        c->factors[n++] = &c->mdds.items[c->s->atoms.n];
+    return n;
+}
+
 /* Passes atoms first .. at-1 and fails atom `at`. */
 static kopt_status count_failing(struct counting *c, size_t first, size_t at, uint64_t *count)
 {
-    size_t n = 0;
+    size_t n = add_list(c, 0);
     for (size_t i = first; i <= at; i++)
         c->factors[n++] = &c->mdds.items[i];
     kp_mdd_complement(&c->mdds.items[at]);
@@ -78,12 +87,13 @@ static kopt_status find_last(struct counting *c, size_t *last)
     const struct kp_atoms *atoms = &c->s->atoms;
     size_t lo = 0;
     size_t hi = atoms->n - 1; /* with all atoms up to hi nothing is left */
+    size_t first = add_list(c, 0);
     for (size_t i = 0; i < atoms->n; i++)
-        c->factors[i] = &c->mdds.items[i];
+        c->factors[first + i] = &c->mdds.items[i];
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         uint64_t n = 0;
-        kopt_status st = count_product(c, mid + 1, &n);
+        kopt_status st = count_product(c, first + mid + 1, &n);
         if (st != KOPT_OK)
             return st;
         if (n)
@@ -117,7 +127,8 @@ static kopt_status explain_all(struct counting *c, struct kp_rule_effect *effect
         }
         at = end;
     }
-    if (kp_space_count(s) == 0)
+    if (kp_space_count(s) == 0 && s->atoms.n > 0 &&
+        !(s->desc->listed && s->desc->n_listed == 0))
         return find_last(c, last);
     return KOPT_OK;
 }
@@ -131,7 +142,7 @@ static kopt_status explain(const struct kp_space *s, struct kp_rule_effect *effe
     kopt_status st = kp_space_mdds(s, &c.budget, &c.mdds, NULL, err);
     if (st != KOPT_OK)
         return st;
-    c.factors = kp_calloc(s->atoms.n + 1, sizeof(struct kp_mdd *));
+    c.factors = kp_calloc(s->atoms.n + 2, sizeof(struct kp_mdd *));
     st = c.factors ? explain_all(&c, effects, last) : kp_err_nomem(err);
     kp_free(c.factors);
     kp_mdds_deinit(&c.mdds, &c.budget);

@@ -2,6 +2,7 @@
 #include "space/space.h"
 
 #include "base/alloc.h"
+#include "space/diagram_list.h"
 #include "space/diagram_space.h"
 #include "space/space_cache.h"
 
@@ -13,6 +14,22 @@ enum { DEFAULT_MAX_BYTES = 64 << 20 };
 enum { MAX_STEPS = 100 * 1000 * 1000, RETRY_STEPS = 5 * 1000 * 1000 };
 
 /* ---- making ---- */
+
+static kopt_status check_listed(const struct kp_space_desc *d, kopt_error *err)
+{
+    if (d->cache)
+        return kp_err(err, KOPT_EUSAGE, "a list of configurations goes without a cache");
+    if (d->n_listed > KP_LISTED_MAX)
+        return kp_err(err, KOPT_ERANGE, "a list of %zu configurations; at most %d are possible",
+                      d->n_listed, KP_LISTED_MAX);
+    for (size_t i = 0; i < d->n_listed; i++)
+        for (size_t k = 0; k < d->n_params; k++)
+            if (d->listed[i * d->n_params + k] >= d->params[k].n_values)
+                return kp_err(err, KOPT_EUSAGE,
+                              "configuration %zu of the list: parameter %s has no such value",
+                              i, d->params[k].name);
+    return KOPT_OK;
+}
 
 static kopt_status check(const struct kp_space_desc *d, kopt_error *err)
 {
@@ -28,7 +45,7 @@ static kopt_status check(const struct kp_space_desc *d, kopt_error *err)
         if (d->params[i].slot >= d->n_slots)
             return kp_err(err, KOPT_EUSAGE, "parameter %s has no slot", d->params[i].name);
     }
-    return KOPT_OK;
+    return d->listed ? check_listed(d, err) : KOPT_OK;
 }
 
 static kopt_status arena_error(struct kp_space *s, kopt_error *err)
@@ -104,6 +121,32 @@ static bool build_tables(struct kp_space *s)
     return true;
 }
 
+/* Parameters that a list can tell apart. */
+static uint32_t n_variable(const struct kp_space_desc *d)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < d->n_params; i++)
+        n += d->params[i].n_values > 1;
+    return n;
+}
+
+/* A list ties all parameters with several values: those that no rule ties come behind the
+ * others, as declared. Returns how many there are now. */
+static uint32_t tie_all(const struct kp_space_desc *d, uint32_t *order, uint32_t n_tied)
+{
+    uint32_t single[KP_PARAMS_MAX];
+    uint32_t n_single = 0;
+    for (size_t k = n_tied; k < d->n_params; k++) {
+        if (d->params[order[k]].n_values > 1)
+            order[n_tied++] = order[k];
+        else
+            single[n_single++] = order[k];
+    }
+    if (n_single)
+        memcpy(order + n_tied, single, n_single * sizeof(*single));
+    return n_tied;
+}
+
 static bool choose_order(struct kp_space *s, int attempt, uint32_t *n_tied)
 {
     const struct kp_space_desc *d = s->desc;
@@ -115,6 +158,8 @@ static bool choose_order(struct kp_space *s, int attempt, uint32_t *n_tied)
     bool ok = kp_order_choose(&in, attempt, &scratch, s->order, n_tied);
     if (!ok)
         kp_budget_blame(&s->budget, &scratch);
+    if (ok && d->listed)
+        *n_tied = tie_all(d, s->order, *n_tied);
     for (size_t k = 0; ok && k < d->n_params; k++)
         s->level[s->order[k]] = (uint32_t)k;
     kp_arena_deinit(&scratch);
@@ -125,11 +170,12 @@ kopt_status kp_space_mdds(const struct kp_space *s, struct kp_budget *b, struct 
                           size_t *rule, kopt_error *err)
 {
     struct kp_residual_input in = {s->desc->params, s->level, s->order, s->desc->n_params};
+    size_t n = s->atoms.n + (s->desc->listed ? 1 : 0);
     *out = (struct kp_mdds){0};
-    out->items = kp_budget_calloc(b, s->atoms.n, sizeof(*out->items));
+    out->items = kp_budget_calloc(b, n, sizeof(*out->items));
     if (!out->items)
         return kp_budget_error(b, err);
-    out->cap = s->atoms.n;
+    out->cap = n;
     for (size_t i = 0; i < s->atoms.n; i++) {
         if (rule)
             *rule = s->atoms.items[i].rule;
@@ -140,6 +186,15 @@ kopt_status kp_space_mdds(const struct kp_space *s, struct kp_budget *b, struct 
         }
         out->n++;
     }
+    if (!s->desc->listed)
+        return KOPT_OK;
+    if (rule)
+        *rule = s->desc->n_rules;
+    if (!kp_list_mdd(s->desc, s->order, n_variable(s->desc), b, &out->items[out->n])) {
+        kp_mdds_deinit(out, b);
+        return kp_budget_error(b, err);
+    }
+    out->n++;
     return KOPT_OK;
 }
 
@@ -429,10 +484,12 @@ static struct kp_rule_hit first_failing_as_written(const struct kp_space *s,
 bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit)
 {
     struct kp_rule_hit first = {.rule = s->desc->n_rules};
+    uint64_t rank = 0;
     bool valid = in_range(s->desc, config);
     if (valid) {
         first = s->rules ? first_failing(s, config) : first_failing_as_written(s, config);
-        valid = first.rule == s->desc->n_rules;
+        valid = first.rule == s->desc->n_rules &&
+                (!s->desc->listed || kp_space_rank(s, config, &rank));
     }
     if (hit)
         *hit = first;

@@ -73,7 +73,8 @@ struct kp_space_desc {
      * rules or known slots is made as without it. */
     struct kp_space_cache *cache;
     /* Valid configurations one by one: [n_listed][n_params] value indices, in any order; those
-     * that the rules allow, too, are the space. NULL: the rules alone say. Not with a cache. */
+     * that the rules allow, too, are the space. One that comes twice counts once. NULL: the
+     * rules alone say. Not with a cache. */
     const uint32_t *listed;
     size_t n_listed;
 };
@@ -142,7 +143,7 @@ struct kp_rule_hit {
     struct kp_eval_error why; /* .what != NULL when it could not be evaluated */
 };
 /* By evaluating the rules, not the diagram. `hit` may be NULL; its rule is n_rules for a valid
- * configuration and for an index out of range. */
+ * configuration, for an index out of range, and for one that is not in the list. */
 bool kp_space_valid(const struct kp_space *s, const uint32_t *config, struct kp_rule_hit *hit);
 
 /* Does some valid configuration have these values? config[i] is read where fixed[i] != 0.
@@ -197,8 +198,9 @@ struct kp_rule_effect {
     uint64_t
         in_turn; /* valid under the rules before it, removed by this one; UINT64_MAX as above */
 };
-/* effects[n_rules]; the rules are applied in file order. A space that became empty: the first
- * rule after which nothing is left is *last (n_rules when some are left).
+/* effects[n_rules]; the rules are applied in file order, in a space with a list to the
+ * configurations in it. A space that became empty: the first rule after which nothing is left
+ * is *last (n_rules when some are left, or nothing was listed).
  * Errors: as kp_space_new(). */
 kopt_status kp_space_explain(const struct kp_space *s, struct kp_rule_effect *effects,
                              size_t *last, kopt_error *err);
