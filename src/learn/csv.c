@@ -4,11 +4,10 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "os/unpack.h"
 #include "json/json.h"
 
-#include <errno.h>
 #include <string.h>
-#include <zlib.h>
 
 enum {
     CHUNK_BYTES = 1 << 16,
@@ -21,7 +20,7 @@ static const uint64_t bytes_max = (uint64_t)4 << 30; /* of the file, unpacked */
 struct kp_csv {
     const char *path; /* ours */
     kopt_error *err;  /* of the call at hand */
-    gzFile file;
+    struct kp_unpack *file;
     unsigned char chunk[CHUNK_BYTES];
     size_t at;
     size_t n;
@@ -50,33 +49,15 @@ static kopt_status at_line(struct kp_csv *c, kopt_status st)
 /* --- bytes ---------------------------------------------------------------------------------
  */
 
-static kopt_status read_error(struct kp_csv *c)
-{
-    int code = Z_OK;
-    const char *why = gzerror(c->file, &code);
-    if (code == Z_MEM_ERROR)
-        return kp_err_nomem(c->err);
-    if (code == Z_ERRNO)
-        return kp_err(c->err, KOPT_EIO, "%s: %s", c->path, strerrordesc_np(errno));
-    if (code == Z_BUF_ERROR)
-        return kp_err(c->err, KOPT_EINPUT, "%s: the compressed file is cut", c->path);
-    return kp_err(c->err, KOPT_EINPUT, "%s: the compressed file is damaged: %s", c->path, why);
-}
-
 static kopt_status fill(struct kp_csv *c)
 {
-    int code = Z_OK;
-    int n = gzread(c->file, c->chunk, CHUNK_BYTES);
+    kopt_status st = kp_unpack_read(c->file, c->chunk, CHUNK_BYTES, &c->n, c->err);
     c->at = 0;
-    c->n = n > 0 ? (size_t)n : 0;
     c->total += c->n;
-    (void)gzerror(c->file, &code);
-    if (n < 0 || (n == 0 && code != Z_OK && code != Z_STREAM_END))
-        return read_error(c);
-    if (c->total > bytes_max)
+    if (st == KOPT_OK && c->total > bytes_max)
         return kp_err(c->err, KOPT_ERANGE, "%s: larger than %llu bytes", c->path,
                       (unsigned long long)bytes_max);
-    return KOPT_OK;
+    return st;
 }
 
 /* The next byte, or NONE at the end. */
@@ -275,12 +256,8 @@ static kopt_status open_file(struct kp_csv *c, const char *path)
     c->path = kp_arena_strndup(&c->arena, path, strlen(path));
     if (!c->path)
         return kp_err_nomem(c->err);
-    errno = 0;
-    c->file = gzopen(path, "rbe");
-    if (c->file)
-        return read_header(c);
-    return errno ? kp_err(c->err, KOPT_EIO, "%s: %s", path, strerrordesc_np(errno))
-                 : kp_err_nomem(c->err);
+    kopt_status st = kp_unpack_open(c->path, &c->file, c->err);
+    return st == KOPT_OK ? read_header(c) : st;
 }
 
 kopt_status kp_csv_open(const char *path, struct kp_csv **out, kopt_error *err)
@@ -305,8 +282,7 @@ void kp_csv_close(struct kp_csv *c)
 {
     if (!c)
         return;
-    if (c->file)
-        (void)gzclose_r(c->file); /* a cut file was seen when its end was read */
+    kp_unpack_close(c->file);
     kp_buf_deinit(&c->text);
     kp_arena_deinit(&c->arena);
     kp_free(c);

@@ -2,8 +2,8 @@
 /* CSV (RFC 4180) with a header as rows of texts, plain or compressed by gzip, read as a stream.
  * Layer: learn.
  *
- * Lines before the header that begin with '#' are comments. zlib has its own memory. What a
- * file may unpack to is bounded by bytes, columns and the length of a row. */
+ * Lines before the header that begin with '#' are comments. What a file may unpack to is
+ * bounded by bytes, columns and the length of a row. */
 #ifndef KP_LEARN_CSV_H
 #define KP_LEARN_CSV_H
 

@@ -2,8 +2,8 @@
 #include "store/ktread.h"
 
 #include "base/alloc.h"
+#include "os/unpack.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,24 +12,38 @@
 enum { CHUNK = 1 << 16, WORD_MAX = 64 };
 
 struct kp_ktread {
-    FILE *f;
+    struct kp_unpack *f;
     const char *path;
     size_t at; /* in the chunk */
     size_t n;
-    long before; /* bytes of the file in front of the chunk */
+    int64_t before; /* bytes of what is in the file in front of the chunk */
     int line;
     int column;
-    int io_errno; /* why reading failed; 0 = it did not */
+    kopt_status failed; /* to read on, and why; a file that is cut has not failed */
+    kopt_error why;
     unsigned char chunk[CHUNK];
 };
 
+static kopt_status too_large(const struct kp_ktread *r, kopt_error *err)
+{
+    return kp_err(err, KOPT_ERANGE, "%s is larger than %d MiB", r->path,
+                  (int)(KP_KTREAD_BYTES_MAX >> 20));
+}
+
 static bool fill(struct kp_ktread *r)
 {
-    r->before += (long)r->n;
+    if (r->failed != KOPT_OK)
+        return false;
+    r->before += (int64_t)r->n;
     r->at = 0;
-    r->n = fread(r->chunk, 1, CHUNK, r->f);
-    if (r->n == 0 && ferror(r->f) && r->io_errno == 0)
-        r->io_errno = errno ? errno : EIO;
+    r->n = 0;
+    kopt_status st = kp_unpack_read(r->f, r->chunk, CHUNK, &r->n, &r->why);
+    if (st == KOPT_OK && r->before + (int64_t)r->n > KP_KTREAD_BYTES_MAX) {
+        st = too_large(r, &r->why);
+        r->n = 0;
+    }
+    if (st != KOPT_OK && !kp_unpack_cut(r->f))
+        r->failed = st;
     return r->n > 0;
 }
 
@@ -53,7 +67,6 @@ static void advance(struct kp_ktread *r)
 kopt_status kp_ktread_open(const char *path, struct kp_ktread **out, kopt_error *err)
 {
     struct stat info;
-    kopt_status st = KOPT_OK;
     *out = NULL;
     struct kp_ktread *r = kp_calloc(1, sizeof(*r));
     if (!r)
@@ -61,21 +74,9 @@ kopt_status kp_ktread_open(const char *path, struct kp_ktread **out, kopt_error 
     r->path = path;
     r->line = 1;
     r->column = 1;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        st = kp_err(err, KOPT_EIO, "cannot read %s: not a regular file", path);
-        kp_ktread_close(r);
-        return st; /* opening a pipe would wait for its writer */
-    }
-    r->f = fopen(path, "rbe");
-    if (!r->f || fstat(fileno(r->f), &info) != 0) {
-        st = kp_err(err, KOPT_EIO, "cannot open %s: %s", path, strerrordesc_np(errno));
-    } else if (info.st_size > KP_KTREAD_BYTES_MAX) {
-        st = kp_err(err, KOPT_ERANGE, "%s is larger than %d MiB", path,
-                    (int)(KP_KTREAD_BYTES_MAX >> 20));
-    } else if (look(r) == 0x1F && r->n > 1 && r->chunk[1] == 0x8B) {
-        st = kp_err(err, KOPT_EINPUT, "%s is compressed", path);
-        kp_err_hint(err, "unpack it first: gunzip -k FILE");
-    }
+    kopt_status st = kp_unpack_open(path, &r->f, err);
+    if (st == KOPT_OK && stat(path, &info) == 0 && info.st_size > KP_KTREAD_BYTES_MAX)
+        st = too_large(r, err); /* before anything of it is taken */
     if (st == KOPT_OK)
         *out = r;
     else
@@ -85,8 +86,8 @@ kopt_status kp_ktread_open(const char *path, struct kp_ktread **out, kopt_error 
 
 void kp_ktread_close(struct kp_ktread *r)
 {
-    if (r && r->f)
-        (void)fclose(r->f);
+    if (r)
+        kp_unpack_close(r->f);
     kp_free(r);
 }
 
@@ -205,13 +206,16 @@ bool kp_ktread_value(struct kp_ktread *r, struct kp_buf *out)
 struct kp_ktread_place kp_ktread_tell(struct kp_ktread *r)
 {
     (void)kp_ktread_peek(r);
-    return (struct kp_ktread_place){r->before + (long)r->at, r->line, r->column};
+    return (struct kp_ktread_place){r->before + (int64_t)r->at, r->line, r->column};
 }
 
 kopt_status kp_ktread_seek(struct kp_ktread *r, struct kp_ktread_place place, kopt_error *err)
 {
-    if (fseek(r->f, place.at, SEEK_SET) != 0)
-        return kp_err(err, KOPT_EIO, "cannot read %s: %s", r->path, strerrordesc_np(errno));
+    kopt_status st = kp_ktread_status(r, err);
+    if (st == KOPT_OK)
+        st = kp_unpack_seek(r->f, place.at, err);
+    if (st != KOPT_OK)
+        return st;
     r->before = place.at;
     r->line = place.line;
     r->column = place.column;
@@ -222,16 +226,17 @@ kopt_status kp_ktread_seek(struct kp_ktread *r, struct kp_ktread_place place, ko
 
 kopt_status kp_ktread_status(const struct kp_ktread *r, kopt_error *err)
 {
-    if (r->io_errno)
-        return kp_err(err, KOPT_EIO, "cannot read %s: %s", r->path,
-                      strerrordesc_np(r->io_errno));
-    return KOPT_OK;
+    if (r->failed != KOPT_OK && err)
+        *err = r->why;
+    return r->failed;
 }
 
 kopt_status kp_ktread_error(const struct kp_ktread *r, kopt_error *err, const char *fmt, ...)
 {
     char what[256];
     va_list ap;
+    if (r->failed != KOPT_OK)
+        return kp_ktread_status(r, err);
     va_start(ap, fmt);
     (void)vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);

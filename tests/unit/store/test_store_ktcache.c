@@ -262,7 +262,6 @@ static void other_files_are_refused_with_their_place(void **state)
     refuse(f, HEAD "\"cache\":{\n\"1\":{} \"2\":{}}}", KOPT_EINPUT, 3);
     refuse(f, HEAD "\"problem_size\" 3}", KOPT_EINPUT, 2);
     refuse(f, "\x1f\x8b\x08", KOPT_EINPUT, 0);
-    assert_non_null(strstr(f->err.hint, "gunzip"));
     assert_subjects(f, "");
     struct kp_import_count count = {0};
     ASSERT_FAILS(f, KOPT_EIO, "no such.json",
