@@ -291,32 +291,28 @@ static bool failure_name(const struct kp_json *entry, struct kp_str *out)
            kp_json_as_str(kp_json_get(entry, "time"), out);
 }
 
-static kopt_status read_outcome(struct kp_ktfile *f, const struct kp_json *entry,
-                                kopt_result *r, kopt_error *err)
+kopt_outcome kp_ktfile_outcome(const struct kp_json *entry, double *time_ns,
+                               const char **message)
 {
     struct kp_str what = {0};
-    double ms = (double)NAN;
-    size_t n = 0;
+    double ms = 0;
     bool number = kp_json_as_f64(kp_json_get(entry, "time"), &ms);
+    *time_ns = (double)NAN;
     if (failure_name(entry, &what)) {
-        r->outcome = failure_outcome(what);
-        r->message = what.ptr;
-    } else if (!number || ms >= FAILED_TIME) {
-        r->outcome = KOPT_OUT_LAUNCH_ERROR;
-        r->message = "it failed; the file does not say how";
-    } else if (ms <= 0) {
-        r->outcome = KOPT_OUT_BAD_TIME;
-        r->message = "the file's time is not positive";
-    } else {
-        kopt_status st = read_samples(f, entry, &n, err);
-        if (st != KOPT_OK)
-            return st;
-        r->outcome = KOPT_OUT_OK;
-        r->median_ns = typical_ns(f, n, ms * 1e6);
-        r->times_ns = f->times;
-        r->n_times = (uint32_t)n;
+        *message = what.ptr;
+        return failure_outcome(what);
     }
-    return KOPT_OK;
+    if (!number || ms >= FAILED_TIME) {
+        *message = "it failed; the file does not say how";
+        return KOPT_OUT_LAUNCH_ERROR;
+    }
+    if (ms <= 0) {
+        *message = "the file's time is not positive";
+        return KOPT_OUT_BAD_TIME;
+    }
+    *message = "";
+    *time_ns = ms * 1e6;
+    return KOPT_OUT_OK;
 }
 
 kopt_status kp_ktfile_result(struct kp_ktfile *f, const struct kp_json *entry, kopt_result *r,
@@ -325,6 +321,8 @@ kopt_status kp_ktfile_result(struct kp_ktfile *f, const struct kp_json *entry, k
     struct kp_str when = {0};
     double verify_ns = member_scaled(entry, "verification_time", 1e6);
     double bench_ns = member_scaled(entry, "benchmark_time", 1e6);
+    double time_ns = (double)NAN;
+    size_t n = 0;
     *r = (kopt_result){
         .config = "",
         .message = "",
@@ -346,7 +344,16 @@ kopt_status kp_ktfile_result(struct kp_ktfile *f, const struct kp_json *entry, k
     };
     if (kp_json_as_str(kp_json_get(entry, "timestamp"), &when))
         r->wall_us = parse_timestamp(when.ptr);
-    return read_outcome(f, entry, r, err);
+    r->outcome = kp_ktfile_outcome(entry, &time_ns, &r->message);
+    if (r->outcome != KOPT_OUT_OK)
+        return KOPT_OK;
+    kopt_status st = read_samples(f, entry, &n, err);
+    if (st != KOPT_OK)
+        return st;
+    r->median_ns = typical_ns(f, n, time_ns);
+    r->times_ns = f->times;
+    r->n_times = (uint32_t)n;
+    return KOPT_OK;
 }
 
 /* {"x":4096,"y":4096} from a number or a list. */
@@ -397,8 +404,10 @@ kopt_status kp_ktfile_next(struct kp_ktfile *f, enum kp_ktfile_next *what,
     int c = kp_ktread_peek(f->in);
     *entry = NULL;
     *what = KP_KTFILE_END;
-    if (c < 0) /* as Kernel Tuner leaves it while it is at work */
+    if (c < 0) { /* as Kernel Tuner leaves it while it is at work */
+        *what = kp_ktread_cut(f->in) ? KP_KTFILE_CUT : KP_KTFILE_END;
         return kp_ktread_status(f->in, err);
+    }
     if (c == '}' || !f->more)
         return kp_ktread_take(f->in, '}') ? KOPT_OK : bad_place(f, err);
     if (c != '"')

@@ -34,13 +34,17 @@ enum kp_ktfile_next {
     KP_KTFILE_ENTRY,
     KP_KTFILE_BAD, /* an entry that is no JSON, or too long: passed over */
     KP_KTFILE_END,
-    KP_KTFILE_CUT /* the file ends in an entry */
+    KP_KTFILE_CUT /* the file ends in an entry, or is packed and ends in the middle */
 };
 /* *entry: the caller's. Errors: KOPT_EINPUT (not as Kernel Tuner writes it: with its place),
  * those of reading, KOPT_ENOMEM. */
 kopt_status kp_ktfile_next(struct kp_ktfile *f, enum kp_ktfile_next *what,
                            struct kp_json **entry, kopt_error *err);
 
+/* What an entry came to, and its time as it stands there (NaN unless ok). The message is
+ * borrowed from the entry, or static. */
+kopt_outcome kp_ktfile_outcome(const struct kp_json *entry, double *time_ns,
+                               const char **message);
 /* All but the configuration. It borrows from the entry and, until the next call, from `f`.
  * Errors: KOPT_ENOMEM. */
 kopt_status kp_ktfile_result(struct kp_ktfile *f, const struct kp_json *entry, kopt_result *r,

@@ -224,6 +224,11 @@ kopt_status kp_ktread_seek(struct kp_ktread *r, struct kp_ktread_place place, ko
     return KOPT_OK;
 }
 
+bool kp_ktread_cut(const struct kp_ktread *r)
+{
+    return kp_unpack_cut(r->f);
+}
+
 kopt_status kp_ktread_status(const struct kp_ktread *r, kopt_error *err)
 {
     if (r->failed != KOPT_OK && err)

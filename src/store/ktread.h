@@ -43,6 +43,8 @@ struct kp_ktread_place {
 struct kp_ktread_place kp_ktread_tell(struct kp_ktread *r);
 kopt_status kp_ktread_seek(struct kp_ktread *r, struct kp_ktread_place place, kopt_error *err);
 
+/* The end of the file was reached, and it is packed and ends in the middle. */
+bool kp_ktread_cut(const struct kp_ktread *r);
 /* Why reading failed: KOPT_EIO, KOPT_EINPUT (packed, and damaged), KOPT_ERANGE (over
  * KP_KTREAD_BYTES_MAX), KOPT_ENOMEM; else KOPT_OK. */
 kopt_status kp_ktread_status(const struct kp_ktread *r, kopt_error *err);
