@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "replay/recording.h"
+#include "json/json.h"
 
 struct kp_learned { /* a parameter */
     const char *name;
@@ -41,5 +42,20 @@ struct kp_recorder {
 
 /* Values in order, and the configurations in those terms. Errors: KOPT_ENOMEM. */
 kopt_status kp_recorder_arrange(struct kp_recorder *r, kopt_error *err);
+
+/* kp_recorder_add() of an entry whose `values` are not set, but stand in an object. One without
+ * a plain value for each parameter is left out, as is one that is ok without a time. */
+/* The parameters are all that is in the object; those of the first one are learned. Errors
+ * also: those of kp_recorder_params(). */
+kopt_status kp_recorder_add_exactly(struct kp_recorder *r, const struct kp_recorded *entry,
+                                    const struct kp_json *config, kopt_error *err);
+/* The object has other members, too. */
+kopt_status kp_recorder_add_among(struct kp_recorder *r, const struct kp_recorded *entry,
+                                  const struct kp_json *members, kopt_error *err);
+
+/* Of a store, the subjects with results, oldest first; of any other file none. Owner of *ids:
+ * kp_free(). Errors: those of kp_store_open(). */
+kopt_status kp_recording_list_store(const char *path, int64_t **ids, size_t *n,
+                                    kopt_error *err);
 
 #endif

@@ -154,7 +154,8 @@ static kopt_status make_space(struct kp_recording *r, kopt_error *err)
     return kp_space_new(&o->desc, &r->space, err);
 }
 
-/* By rank; of several results of one configuration the last stays. */
+/* By rank; of several results of one configuration the last stays, but for costs that it does
+ * not know. */
 static kopt_status take_rows(struct kp_recording *r, double **scratch, kopt_error *err)
 {
     const struct kp_recorder *o = r->owner;
@@ -169,13 +170,17 @@ static kopt_status take_rows(struct kp_recording *r, double **scratch, kopt_erro
     if (!r->time_ns || !r->compile_ns || !r->measure_ns || !r->sorted || !r->outcome ||
         !*scratch)
         return kp_err_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        r->compile_ns[i] = r->measure_ns[i] = (double)NAN;
     for (size_t i = 0; i < o->n; i++) {
         const struct kp_result_row *row = &o->rows[i];
         uint64_t rank = 0;
         KP_CHECK(kp_space_rank(r->space, o->configs + i * o->n_params, &rank));
         r->time_ns[rank] = row->time_ns;
-        r->compile_ns[rank] = row->compile_ns;
-        r->measure_ns[rank] = row->measure_ns;
+        if (!isnan(row->compile_ns))
+            r->compile_ns[rank] = row->compile_ns;
+        if (!isnan(row->measure_ns))
+            r->measure_ns[rank] = row->measure_ns;
         r->outcome[rank] = (unsigned char)row->outcome;
     }
     return KOPT_OK;
@@ -284,11 +289,44 @@ static kopt_status say_file(struct kp_recorder *r, const char *path, kopt_error 
 static kopt_status read_file(const char *path, struct kp_recorder *r, kopt_error *err)
 {
     bool fits = false;
-    kopt_status st = kp_recording_read_kt(path, &fits, r, err);
+    kopt_status st = kp_recording_read_t4(path, &fits, r, err);
+    if (st == KOPT_OK && !fits)
+        st = kp_recording_read_kt(path, &fits, r, err);
     if (st != KOPT_OK || fits)
         return st;
     st = kp_err(err, KOPT_EINPUT, "%s is no recorded space", path);
     kp_err_hint(err, "expected a cache file of Kernel Tuner, T4 results or a store of kopt");
+    return st;
+}
+
+/* "store.db#3": *file is what stands before it, the caller's. */
+static kopt_status split(const char *path, char **file, int64_t *subject, kopt_error *err)
+{
+    const char *mark = strrchr(path, '#');
+    *subject = 0;
+    bool names_one = mark && mark > path && !kp_file_exists(path) &&
+                     kp_str_to_i64(kp_str_from(mark + 1), subject) && *subject > 0;
+    if (!names_one)
+        *subject = 0;
+    *file = kp_strndup(path, names_one ? (size_t)(mark - path) : strlen(path));
+    return *file ? KOPT_OK : kp_err_nomem(err);
+}
+
+static kopt_status read_any(const char *path, struct kp_recorder *r, kopt_error *err)
+{
+    char *file = NULL;
+    int64_t subject = 0;
+    bool fits = false;
+    kopt_status st = split(path, &file, &subject, err);
+    if (st == KOPT_OK)
+        st = kp_recording_read_store(file, subject, &fits, r, err);
+    if (st == KOPT_OK && !fits && subject) {
+        st = kp_err(err, KOPT_EUSAGE, "%s is no store, and has no subjects", file);
+        kp_err_hint(err, "name the file alone");
+    } else if (st == KOPT_OK && !fits) {
+        st = read_file(path, r, err);
+    }
+    kp_free(file);
     return st;
 }
 
@@ -300,9 +338,22 @@ kopt_status kp_recording_open(const char *path, struct kp_recording **out, kopt_
     if (st == KOPT_OK)
         st = say_file(r, path, err);
     if (st == KOPT_OK)
-        st = read_file(path, r, err);
+        st = read_any(path, r, err);
     if (st == KOPT_OK)
         return kp_recorder_finish(r, out, err);
     kp_recorder_free(r);
+    return st;
+}
+
+kopt_status kp_recording_subjects(const char *path, int64_t **ids, size_t *n, kopt_error *err)
+{
+    char *file = NULL;
+    int64_t subject = 0;
+    *ids = NULL;
+    *n = 0;
+    kopt_status st = split(path, &file, &subject, err);
+    if (st == KOPT_OK && subject == 0)
+        st = kp_recording_list_store(file, ids, n, err);
+    kp_free(file);
     return st;
 }

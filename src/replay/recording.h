@@ -24,7 +24,9 @@ struct kp_recording {
 
 enum { KP_RECORDING_MAX = 20 * 1000 * 1000 }; /* configurations */
 
-/* See kopt_recording_open() and kopt_recording_subjects(). */
+/* See kopt_recording_open() and kopt_recording_subjects(). A store must not be open in this
+ * process: that the file is one is seen by reading it, and closing it after that takes this
+ * process's locks on it away. */
 kopt_status kp_recording_open(const char *path, struct kp_recording **out, kopt_error *err);
 void kp_recording_close(struct kp_recording *r);
 kopt_status kp_recording_subjects(const char *path, int64_t **ids, size_t *n, kopt_error *err);
@@ -60,7 +62,8 @@ struct kp_recorded {
     double compile_ns; /* NaN or negative: not recorded */
     double measure_ns; /* the same */
 };
-/* A configuration that is there already takes the newer result. Errors: KOPT_ERANGE (more than
+/* A configuration that is there already takes the newer result, and keeps the costs that this
+ * one does not know. Errors: KOPT_ERANGE (more than
  * KP_RECORDING_MAX, or than a parameter's values may be), KOPT_ENOMEM. */
 kopt_status kp_recorder_add(struct kp_recorder *r, const struct kp_recorded *entry,
                             kopt_error *err);

@@ -3,7 +3,6 @@
  * ("time"), as whoever searches the same file with Kernel Tuner sees it. */
 #include "base/alloc.h"
 #include "replay/recorder.h"
-#include "replay/values.h"
 #include "store/ktfile.h"
 
 #include <math.h>
@@ -35,19 +34,11 @@ static double measure_ns(const struct kp_json *entry)
 static kopt_status add_entry(struct kp_recorder *r, const struct kp_json *entry,
                              kopt_error *err)
 {
-    struct kp_value values[KP_PARAMS_MAX];
     const char *message = NULL;
-    struct kp_recorded e = {.values = values,
-                            .compile_ns = member(entry, "compile_time") * 1e6,
+    struct kp_recorded e = {.compile_ns = member(entry, "compile_time") * 1e6,
                             .measure_ns = measure_ns(entry)};
     e.outcome = kp_ktfile_outcome(entry, &e.time_ns, &message);
-    bool usable = e.outcome != KOPT_OUT_OK || (isfinite(e.time_ns) && e.time_ns > 0);
-    for (size_t i = 0; usable && i < r->n_params; i++)
-        usable = kp_value_of_json(kp_json_get(entry, r->learned[i].name), &values[i]);
-    if (usable)
-        return kp_recorder_add(r, &e, err);
-    kp_recorder_left_out(r, 1, false);
-    return KOPT_OK;
+    return kp_recorder_add_among(r, &e, entry, err);
 }
 
 static kopt_status add_entries(struct kp_recorder *r, struct kp_ktfile *f, kopt_error *err)

@@ -321,7 +321,7 @@ static kopt_status merge(struct kp_store *to, const char *path, struct kp_import
 /* --- which kind of file --------------------------------------------------------------------
  */
 
-static bool is_database(const char *path)
+bool kp_store_is_database(const char *path)
 {
     static const char magic[16] = "SQLite format 3"; /* with its NUL */
     char head[sizeof(magic)];
@@ -349,7 +349,7 @@ kopt_status kp_store_import(struct kp_store *st, const char *path,
         kp_err_hint(err, "name another store as the one to import from");
         return KOPT_EUSAGE;
     }
-    if (plain && is_database(path))
+    if (plain && kp_store_is_database(path))
         return merge(st, path, count, err);
     return kp_store_import_kt(st, path, count, err);
 }

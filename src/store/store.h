@@ -155,6 +155,9 @@ struct kp_import_count {
 /* A Kernel Tuner cache file, whole, open (no closing brackets) or cut. */
 kopt_status kp_store_import_kt(struct kp_store *st, const char *path,
                                struct kp_import_count *count, kopt_error *err);
+/* Does the file begin like a store? It must not be open in this process: closing it again takes
+ * this process's locks on it away. */
+bool kp_store_is_database(const char *path);
 /* The same, or another store: its subjects, runs and results, of which what is here already is
  * recognised. The file must not be open in this process. Errors also: KOPT_EUSAGE (it is this
  * store), KOPT_ECORRUPT (nothing is taken of a damaged store). */
