@@ -114,6 +114,7 @@ kopt_status kp_session_device(struct kp_session *s, kopt_error *err);
 double kp_session_compile_limit_s(const struct kp_session *s);
 /* Without what the default configuration may add to it. */
 double kp_session_launch_limit_s(const struct kp_session *s);
+/* Fills s->subject; the store does not know it yet. */
 kopt_status kp_session_subject(struct kp_session *s, kopt_error *err);
 /* Write inputs, run references, hand both to the lab; does nothing the second time. */
 kopt_status kp_session_data(struct kp_session *s, kopt_error *err);
@@ -143,6 +144,9 @@ bool kp_session_stopped(const struct kp_session *s);
 kopt_status kp_session_race(struct kp_session *s, kopt_error *err);
 
 /* report.c */
+/* The expected configurations that the budget allows behind the default, which may be one of
+ * them. */
+size_t kp_session_n_tried(const struct kp_session *s);
 kopt_status kp_session_report(struct kp_session *s, kopt_error *err);
 
 #endif

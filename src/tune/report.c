@@ -91,19 +91,42 @@ static double predicted_share(const struct kp_session *s)
     return (p->race ? s->best.r.median_ns : search_median(s, &s->best)) / p->median_ns;
 }
 
+size_t kp_session_n_tried(const struct kp_session *s)
+{
+    const struct kp_prior *p = &s->predictions.prior;
+    size_t n = p->n_first < p->n ? p->n_first : p->n;
+    if (!s->budget || s->budget > n)
+        return n;
+    return (size_t)s->budget - (kp_prior_find(p, s->bound->space, s->first) >= s->budget);
+}
+
 static void origin(struct kp_session *s)
 {
     kopt_tune_report *r = &s->report;
     const struct kp_prior *p = &s->predictions.prior;
     const uint32_t *best = s->best.config;
-    size_t place = best ? kp_prior_find(p, s->bound->space, best) : p->n;
-    r->best_rank = place < p->n ? place + 1 : 0;
+    bool listed = best && kp_prior_find(p, s->bound->space, best) < kp_session_n_tried(s);
+    r->best_rank = listed && !p->measured ? kp_prior_find(p, s->bound->space, best) + 1 : 0;
     r->best_from = !best                                                      ? ""
                    : memcmp(best, s->first, s->n_params * sizeof(*best)) == 0 ? "default"
-                   : r->best_rank                                             ? "model"
-                                                                              : "search";
+                   : !listed                                                  ? "search"
+                   : p->measured                                              ? "prior"
+                                                                              : "model";
     r->predicted = s->predicted.config ? s->predicted.r : kp_result_unknown(KOPT_OUT_OK, "");
     r->predicted_share = predicted_share(s);
+}
+
+/* Nothing but the user, an error or the end of the time ends a search before its budget. */
+static const char *ended(const struct kp_session *s)
+{
+    if (s->interrupted)
+        return "stopped";
+    if (s->until_met)
+        return "until";
+    if (s->progress.done >= kp_space_count(s->bound->space))
+        return "exhausted";
+    bool late = s->o.max_seconds > 0 && s->report.split.wall_s >= s->o.max_seconds;
+    return late || s->progress.done >= s->budget ? "budget" : "stopped";
 }
 
 kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
@@ -122,5 +145,6 @@ kopt_status kp_session_report(struct kp_session *s, kopt_error *err)
     r->first_failure = s->first_failure ? s->first_failure : "";
     origin(s);
     split(s);
+    r->ended = ended(s);
     return metrics(s, err);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "measure/data.h"
 #include "os/clock.h"
+#include "tune/nearest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { STORE_BUSY_MS = 10000, DEFAULT_EVALUATIONS = 1000, PAST_MAX = 1 << 24 };
+enum {
+    STORE_BUSY_MS = 10000,
+    DEFAULT_EVALUATIONS = 1000,
+    PRIOR_FIRST = 10,
+    PAST_MAX = 1 << 24
+};
 static const double limit_max_s = 1e6;
 
 /* --- options
@@ -27,6 +33,11 @@ static void log_line(void *user, enum kp_log_level level, const char *line)
 static bool sane_limit(double s)
 {
     return s >= 0 && s <= limit_max_s; /* false for NaN, too */
+}
+
+static bool wants_prior(const kopt_tune_options *o)
+{
+    return o->prior ? strcmp(o->prior, "none") != 0 : !o->model;
 }
 
 static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
@@ -53,6 +64,11 @@ static kopt_status check_options(const kopt_tune_options *o, kopt_error *err)
     if (o->model_top > KP_PRIOR_MAX || (o->model_top && !o->model))
         return kp_err(err, KOPT_EUSAGE, "%u predictions %s", o->model_top,
                       o->model ? "are more than a model gives" : "without a model");
+    if (o->prior_first > KP_PRIOR_MAX || (o->prior_first && !wants_prior(o)))
+        return kp_err(err, KOPT_EUSAGE, "%u configurations of a prior %s", o->prior_first,
+                      wants_prior(o) ? "are more than there may be" : "without one");
+    if (o->model && o->prior && wants_prior(o))
+        return kp_err(err, KOPT_EUSAGE, "a model and a prior: the search begins with one");
     if (isnan(o->until) || o->until < 0 || o->until >= 1)
         return kp_err(err, KOPT_EUSAGE, "what may remain must be over 0 and less than 1");
     if (o->race > KOPT_RACE_MAX)
@@ -225,13 +241,30 @@ static kopt_status begin_run(struct kp_session *s, kopt_error *err)
     return st;
 }
 
-static kopt_status predict(struct kp_session *s, const struct kp_predictor *p, kopt_error *err)
+/* Failures are no configurations to begin with. */
+static void limit_first(struct kp_prior *p, size_t n_first)
 {
-    kopt_status st =
-        p->predict(p->user, s->bound, &kp_lab_device(s->lab)->limits, &s->predictions, err);
-    if (st == KOPT_OK && s->predictions.prior.n == 0)
+    size_t n_ok = 0;
+    while (n_ok < p->n && n_ok < n_first && isfinite(p->logp[n_ok]))
+        n_ok++;
+    p->n_first = n_ok;
+}
+
+static kopt_status expect(struct kp_session *s, const struct kp_predictor *p, kopt_error *err)
+{
+    struct kp_predictions *x = &s->predictions;
+    size_t n_first = s->o.prior_first ? s->o.prior_first : PRIOR_FIRST;
+    kopt_status st = KOPT_OK;
+    if (p)
+        st = p->predict(p->user, s->bound, &kp_lab_device(s->lab)->limits, x, err);
+    else if (s->store && wants_prior(&s->o))
+        st = kp_nearest_prior(s->store, s->bound, &s->subject, x, err);
+    if (st == KOPT_OK && p && x->prior.n == 0)
         kp_log(&s->log, KP_LOG_WARN,
-               "nothing that the model predicts is in this space; the search goes without it");
+               "nothing that %s is in this space; the search goes without it",
+               x->of ? "the prior has" : "the model predicts");
+    if (st == KOPT_OK && x->prior.measured)
+        limit_first(&x->prior, n_first);
     return st;
 }
 
@@ -260,11 +293,13 @@ static kopt_status open_all(struct kp_session *s, const struct kp_predictor *pre
         return empty_space(s, err);
     set_budget(s);
     set_window(s);
-    st = predictor ? predict(s, predictor, err) : KOPT_OK;
+    st = kp_session_subject(s, err);
+    if (st == KOPT_OK)
+        st = expect(s, predictor, err);
     if (st == KOPT_OK)
         st = make_search(s, err);
-    if (st == KOPT_OK)
-        st = kp_session_subject(s, err);
+    if (st == KOPT_OK && s->store)
+        st = kp_store_subject(s->store, &s->subject, err);
     if (st == KOPT_OK)
         st = load_past(s, err);
     return st == KOPT_OK ? begin_run(s, err) : st;
@@ -305,18 +340,12 @@ kopt_status kp_session_new(const kopt_tune_options *o, const struct kp_predictor
 /* --- running
  * ---------------------------------------------------------------------------------- */
 
-/* The predictions that the budget allows behind the default, which may be one of them. */
-static size_t n_tried(const struct kp_session *s)
-{
-    const struct kp_prior *p = &s->predictions.prior;
-    if (!s->budget || s->budget > p->n)
-        return p->n;
-    return (size_t)s->budget - (kp_prior_find(p, s->bound->space, s->first) >= s->budget);
-}
-
 static void announce(struct kp_session *s)
 {
     const struct kp_device_info *info = kp_lab_device(s->lab);
+    const struct kp_predictions *x = &s->predictions;
+    size_t tried = kp_session_n_tried(s);
+    bool measured = x->prior.measured;
     char id[64];
     (void)snprintf(id, sizeof(id), "%s:%d", kp_backend_name(info->backend), info->index);
     kopt_tune_start start = {.kernel = s->kernel->name,
@@ -331,8 +360,11 @@ static void announce(struct kp_session *s)
                              .known = s->known.n,
                              .compilers = s->compilers,
                              .model = s->o.model ? s->o.model : "",
-                             .predictions = n_tried(s),
-                             .predictions_dropped = s->predictions.dropped};
+                             .predictions = measured ? 0 : tried,
+                             .predictions_dropped = measured ? 0 : x->dropped,
+                             .prior = x->of ? x->of : "",
+                             .prior_results = measured ? x->prior.n : 0,
+                             .prior_first = measured ? tried : 0};
     if (s->o.callbacks.start)
         s->o.callbacks.start(s->o.callbacks.user, &start);
 }
@@ -348,9 +380,16 @@ static void summary_json(const struct kp_session *s, struct kp_buf *out)
     if (s->o.model) {
         kp_buf_adds(out, "\"model\":{\"file\":");
         kp_json_quote(kp_str_from(s->o.model), out);
-        kp_buf_addf(out, ",\"predictions\":%zu,\"best_rank\":%llu},", n_tried(s),
+        kp_buf_addf(out, ",\"predictions\":%zu,\"best_rank\":%llu},", kp_session_n_tried(s),
                     (unsigned long long)r->best_rank);
     }
+    if (s->predictions.of) {
+        kp_buf_adds(out, "\"prior\":{\"of\":");
+        kp_json_quote(kp_str_from(s->predictions.of), out);
+        kp_buf_addf(out, ",\"results\":%zu,\"first\":%zu},", s->predictions.prior.n,
+                    kp_session_n_tried(s));
+    }
+    kp_buf_addf(out, "\"best_from\":\"%s\",\"ended\":\"%s\",", r->best_from, r->ended);
     kp_buf_addf(out,
                 "\"wall_s\":%.6f,\"device_s\":%.6f,\"compile_s\":%.6f,\"idle_s\":%.6f,"
                 "\"search_s\":%.6f,\"store_s\":%.6f}",
@@ -433,6 +472,7 @@ void kp_session_free(struct kp_session *s)
     kp_kept_deinit(&s->first_kept);
     kp_kept_deinit(&s->predicted);
     kp_prior_deinit(&s->predictions.prior);
+    kp_free(s->predictions.of);
     kp_map_deinit(&s->known);
     kp_map_deinit(&s->raced);
     kp_bound_free(s->bound);

@@ -10,10 +10,11 @@
 
 struct kp_session;
 
-/* Who knows what to expect of a problem: the session does not know models. */
+/* Who knows what to expect of a problem: the session knows neither models nor recordings. */
 struct kp_predictions {
     struct kp_prior prior; /* over the bound's space */
     size_t dropped;        /* predictions that are not in it */
+    char *of;              /* whose results `prior` is, if it is `measured`; kp_free() it */
 };
 struct kp_predictor {
     /* Called once, when kernel, problem and device are known. *out is zeroed before, and the
@@ -24,7 +25,8 @@ struct kp_predictor {
     void *user;
 };
 
-/* `predictor`: NULL = none; it is not needed any more afterwards. */
+/* `predictor`: NULL = none, or what the store has, as the options say; it is not needed any
+ * more afterwards. */
 kopt_status kp_session_new(const kopt_tune_options *o, const struct kp_predictor *predictor,
                            struct kp_session **out, kopt_error *err);
 kopt_status kp_session_run(struct kp_session *s, const kopt_tune_report **report,

@@ -165,7 +165,7 @@ kopt_status kp_session_subject(struct kp_session *s, kopt_error *err)
                                      .problem = s->subject_texts[0],
                                      .data = s->subject_texts[1],
                                      .params = s->subject_texts[3]};
-    return s->store ? kp_store_subject(s->store, &s->subject, err) : KOPT_OK;
+    return KOPT_OK;
 }
 
 /* --- jobs
