@@ -15,10 +15,16 @@
 #include "space/space.h"
 
 /* id, name, one line; the first is the default. */
-#define KP_STRATEGY_MAP(X)                                                                \
-    X(forest, "forest", "candidates near the best and at random, ranked by random trees") \
-    X(exhaustive, "exhaustive",                                                           \
-      "every configuration, in an order that covers the space evenly")                    \
+#define KP_STRATEGY_MAP(X)                                                                  \
+    X(forest, "forest", "candidates near the best and at random, ranked by random trees")   \
+    X(portfolio, "portfolio", "the others in turn, by what they have earned (bandit)")      \
+    X(genetic, "genetic", "children of the best, one at a time (steady state)")             \
+    X(evolution, "evolution", "differential evolution over indices, adapting itself")       \
+    X(swarm, "swarm", "particles that mix their best with the swarm's")                     \
+    X(annealing, "annealing", "steps to neighbours, uphill ever less often, with restarts") \
+    X(tabu, "tabu", "neighbours by what is known of their values, with restarts")           \
+    X(exhaustive, "exhaustive",                                                             \
+      "every configuration, in an order that covers the space evenly")                      \
     X(random, "random", "uniform without repetition")
 
 /* What a strategy works with; it lives as long as the strategy's state. */
