@@ -115,16 +115,16 @@ typedef struct kopt_replay_report {
     kopt_end ended;
     uint64_t evaluations;
     uint64_t by_outcome[KOPT_OUT_COUNT];
-    double best_ns;        /* NaN: none was ok */
-    const char *best;      /* owned by the report */
-    const char *best_text; /* the same */
-    double gap;            /* (best - optimum) / optimum; NaN: none was ok */
-    uint64_t best_at;      /* number of the evaluation that found the best; 0 = none */
-    uint64_t near_at;      /* of the first within 1 % of the optimum; 0 = none */
-    double clock_s;        /* simulated */
-    double search_s;       /* real time inside the strategy */
-    double remaining;      /* the last estimate; NaN = not known or not asked for */
-    uint64_t prior;        /* configurations of the prior that are in this space */
+    double best_ns;   /* NaN: none was ok */
+    char *best;       /* {"BM":64,..}, owned by the report; "" = none */
+    char *best_text;  /* "BM=64,..", the same */
+    double gap;       /* (best - optimum) / optimum; NaN: none was ok */
+    uint64_t best_at; /* number of the evaluation that found the best; 0 = none */
+    uint64_t near_at; /* of the first within 1 % of the optimum; 0 = none */
+    double clock_s;   /* simulated */
+    double search_s;  /* real time inside the strategy */
+    double remaining; /* the last estimate; NaN = not known or not asked for */
+    uint64_t prior;   /* configurations of the prior that are in this space */
 } kopt_replay_report;
 
 /* Deterministic for a seed but for search_s. Owner of what the report holds:

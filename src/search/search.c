@@ -86,6 +86,12 @@ static kopt_status find_strategy(const char *name, size_t *out, kopt_error *err)
     return st;
 }
 
+kopt_status kp_search_known(const char *name, kopt_error *err)
+{
+    size_t i = 0;
+    return find_strategy(name, &i, err);
+}
+
 static kopt_status choose(const char *name, uint64_t count, uint64_t budget, size_t *out,
                           kopt_error *err)
 {
@@ -264,4 +270,11 @@ void kp_search_tell(struct kp_search *s, double cost)
     p->cost = cost > 0 && isfinite(cost) ? cost : (double)INFINITY;
     p->told = true;
     s->n_told++;
+}
+
+/* Not known yet. */
+double kp_search_remaining(struct kp_search *s)
+{
+    (void)s;
+    return (double)NAN;
 }

@@ -34,6 +34,9 @@ struct kp_strategy {
 /* The strategies there are; the first is the default. */
 const struct kp_strategy *kp_search_list(size_t *n);
 
+/* Errors: KOPT_EUSAGE (no such strategy; the hint lists them). */
+kopt_status kp_search_known(const char *name, kopt_error *err);
+
 /* `name` NULL = the default: exhaustive when the space is not larger than the budget (or the
  * budget is unknown and the space has at most 2,000 configurations), else the best strategy.
  * The space must outlive the search. Errors: KOPT_EUSAGE (no such strategy; the hint lists
