@@ -18,6 +18,8 @@ struct brute {
     uint32_t *points; /* [n_points][n], in the order of ranks */
     size_t *failing;  /* by point: the first rule that fails */
     size_t n_valid;
+    uint32_t *listed;       /* NULL: the rules alone say */
+    unsigned char *in_list; /* by point */
     struct kp_rng rng;
 };
 
@@ -286,13 +288,20 @@ static void brute_deinit(struct brute *b)
 {
     test_free(b->points);
     test_free(b->failing);
+    test_free(b->listed);
+    test_free(b->in_list);
     kp_space_free(b->s);
     made_deinit(&b->m);
 }
 
+static bool is_listed(const struct brute *b, size_t point)
+{
+    return !b->in_list || b->in_list[point];
+}
+
 static bool is_valid(const struct brute *b, size_t point)
 {
-    return b->failing[point] == b->m.desc.n_rules;
+    return is_listed(b, point) && b->failing[point] == b->m.desc.n_rules;
 }
 
 static const uint32_t *point(const struct brute *b, size_t i)
@@ -597,7 +606,11 @@ static void check_explain(struct brute *b)
     size_t n_rules = b->m.desc.n_rules;
     size_t last = 99;
     size_t want_last = n_rules;
+    uint64_t left = 0;
     for (size_t i = 0; i < b->n_points; i++) {
+        if (!is_listed(b, i))
+            continue;
+        left++;
         if (b->failing[i] < n_rules)
             want[b->failing[i]].in_turn++;
         kp_space_bind(b->s, point(b, i), b->m.values, b->m.known);
@@ -606,8 +619,7 @@ static void check_explain(struct brute *b)
         for (size_t k = 0; k < b->n; k++)
             b->m.known[b->m.params[k].slot] = 0;
     }
-    uint64_t left = b->n_points;
-    for (size_t r = 0; r < n_rules && want_last == n_rules; r++) {
+    for (size_t r = 0; left > 0 && r < n_rules && want_last == n_rules; r++) {
         left -= want[r].in_turn;
         if (left == 0)
             want_last = r;
@@ -703,6 +715,76 @@ static void a_small_cache_changes_nothing(void **state)
         with_cache(seed, (size_t)1 << (10 + seed % 8));
 }
 
+/* ---- configurations one by one ---- */
+
+/* Some of the assignments, in any order, some of them twice. */
+static void make_list(struct brute *b)
+{
+    uint64_t one_in = 1 + below(&b->rng, 5);
+    b->listed = test_calloc(2 * b->n_points * b->n, sizeof(uint32_t));
+    b->m.desc.listed = b->listed;
+    b->m.desc.n_listed = 0;
+    uint64_t all = below(&b->rng, 12);
+    uint64_t n = all == 0 ? 0 : all == 1 ? 1 : 1 + below(&b->rng, 2 * b->n_points);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t *row = b->listed + b->m.desc.n_listed * b->n;
+        if (n > 1 && below(&b->rng, one_in))
+            continue;
+        for (size_t k = 0; k < b->n; k++)
+            row[k] = (uint32_t)below(&b->rng, b->m.params[k].n_values);
+        b->m.desc.n_listed++;
+    }
+}
+
+static void mark_listed(struct brute *b)
+{
+    b->in_list = test_calloc(b->n_points, 1);
+    for (size_t i = 0; i < b->m.desc.n_listed; i++)
+        b->in_list[index_of(b, b->listed + i * b->n)] = 1;
+    b->n_valid = 0;
+    for (size_t i = 0; i < b->n_points; i++)
+        b->n_valid += is_valid(b, i);
+}
+
+static void check_samples(struct brute *b)
+{
+    uint32_t config[MAX_PARAMS];
+    uint64_t rank = 0;
+    for (int i = 0; b->n_valid && i < 8; i++) {
+        kp_space_sample(b->s, &b->rng, config);
+        assert_true(is_valid(b, index_of(b, config)));
+        assert_true(kp_space_rank(b->s, config, &rank));
+    }
+}
+
+static void with_list(uint64_t seed, bool rules)
+{
+    struct brute b;
+    brute_make(&b, seed);
+    if (!rules)
+        b.m.desc.n_rules = 0;
+    make_list(&b);
+    brute_solve(&b);
+    mark_listed(&b);
+    check_all(&b, seed);
+    check_samples(&b);
+    brute_deinit(&b);
+}
+
+static void a_list_is_the_space(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_SPACES / 2; seed++)
+        with_list(seed, false);
+}
+
+static void rules_hold_for_what_is_listed_too(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_SPACES / 2; seed++)
+        with_list(seed, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -714,6 +796,8 @@ int main(void)
         cmocka_unit_test(explain_counts_what_each_rule_removes),
         cmocka_unit_test(spaces_from_a_cache_are_the_same),
         cmocka_unit_test(a_small_cache_changes_nothing),
+        cmocka_unit_test(a_list_is_the_space),
+        cmocka_unit_test(rules_hold_for_what_is_listed_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
