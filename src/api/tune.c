@@ -2,6 +2,7 @@
 #include <kopt/tune.h>
 
 #include "api/tune_model.h"
+#include "api/tune_prior.h"
 #include "search/search.h"
 #include "tune/session.h"
 
@@ -21,20 +22,40 @@ void kopt_tune_options_init(kopt_tune_options *o)
     o->struct_bytes = sizeof(*o);
 }
 
+/* Who tells the session what to expect; what they need is opened. */
+struct oracle {
+    struct kp_tune_model model;
+    struct kp_tune_prior prior;
+    struct kp_predictor predictor; /* without a function: nobody */
+};
+
+static kopt_status open_oracle(const kopt_tune_options *o, struct oracle *x, kopt_error *err)
+{
+    kopt_status st = KOPT_OK;
+    if (o->struct_bytes != sizeof(*o))
+        return KOPT_OK; /* the session refuses it */
+    if (o->model) {
+        x->predictor = (struct kp_predictor){kp_tune_model_predict, &x->model};
+        x->model.path = o->model;
+        x->model.top = o->model_top ? o->model_top : MODEL_TOP;
+        st = kp_model_load(o->model, &x->model.model, err);
+    } else if (o->prior && strcmp(o->prior, "none") != 0) {
+        x->predictor = (struct kp_predictor){kp_tune_prior_predict, &x->prior};
+        x->prior.path = o->prior;
+        st = kp_recording_open(o->prior, &x->prior.recording, err);
+    }
+    return st;
+}
+
 kopt_status kopt_tuner_new(const kopt_tune_options *o, kopt_tuner **out, kopt_error *err)
 {
     struct kp_session *s = NULL;
-    struct kp_tune_model model = {0};
-    const struct kp_predictor predictor = {kp_tune_model_predict, &model};
-    kopt_status st = KOPT_OK;
-    if (o->struct_bytes == sizeof(*o) && o->model) {
-        model.path = o->model;
-        model.top = o->model_top ? o->model_top : MODEL_TOP;
-        st = kp_model_load(o->model, &model.model, err);
-    }
+    struct oracle x = {0};
+    kopt_status st = open_oracle(o, &x, err);
     if (st == KOPT_OK)
-        st = kp_session_new(o, model.model ? &predictor : NULL, &s, err);
-    kp_model_free(model.model);
+        st = kp_session_new(o, x.predictor.predict ? &x.predictor : NULL, &s, err);
+    kp_model_free(x.model.model);
+    kp_recording_close(x.prior.recording);
     *out = (kopt_tuner *)(void *)s;
     return st;
 }

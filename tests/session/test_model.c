@@ -272,6 +272,38 @@ static void what_the_store_has_is_not_measured_again(void **state)
     assert_int_equal(n, 2);
 }
 
+/* The store has results for another problem, but the model is what was asked for. */
+static void a_model_comes_before_the_results_of_the_store(void **state)
+{
+    (void)state;
+    static const char *const other[] = {"M=64", "N=80"};
+    struct session s;
+    (void)remove("both.db");
+    with_model(&s, tiles, NULL, 0);
+    s.o.store = "both.db";
+    s.o.problem = other;
+    must_run(&s);
+    session_end(&s);
+    for (int i = 0; i < 3; i++) {
+        with_model(&s, tiles, i < 2 ? "tiles.model" : NULL, 0);
+        s.o.store = "both.db";
+        s.o.fresh = 1;
+        s.o.prior = i == 1 ? "none" : NULL;
+        must_run(&s);
+        assert_string_equal(started.model, i < 2 ? "tiles.model" : "");
+        assert_int_equal(started.predictions, i < 2 ? 20 : 0);
+        assert_int_equal(started.prior_results, i < 2 ? 0 : N_VALID);
+        assert_int_equal(started.prior_first, i < 2 ? 0 : 10);
+        session_end(&s);
+    }
+    with_model(&s, tiles, "tiles.model", 0);
+    s.o.prior = "both.db#1";
+    session_run(&s);
+    assert_int_equal(s.status, KOPT_EUSAGE);
+    assert_non_null(strstr(s.err.message, "a model and a prior"));
+    session_end(&s);
+}
+
 /* --- models that do not fit --------------------------------------------------------------- */
 
 /* Of a narrowed parameter's other values none is tried, and as many others come instead. */
@@ -449,6 +481,7 @@ int main(void)
         cmocka_unit_test(every_strategy_takes_them),
         cmocka_unit_test(without_a_model_the_origin_is_known_too),
         cmocka_unit_test(what_the_store_has_is_not_measured_again),
+        cmocka_unit_test(a_model_comes_before_the_results_of_the_store),
         cmocka_unit_test(predictions_outside_the_space_are_dropped),
         cmocka_unit_test(a_model_without_rules_serves),
         cmocka_unit_test(a_model_of_several_files_serves),

@@ -359,8 +359,6 @@ static void a_time_that_is_over_is_a_budget(void **state)
 
 /* --- from a file -------------------------------------------------------------------------- */
 
-/* --- options ------------------------------------------------------------------------------ */
-
 static void refuse(struct session *s, kopt_status want, const char *words)
 {
     session_run(s);
@@ -370,6 +368,116 @@ static void refuse(struct session *s, kopt_status want, const char *words)
     assert_null(s->tuner);
     session_end(s);
 }
+
+static void a_store_serves_as_a_file(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)tuned("file.db", text);
+    for (int with_store = 0; with_store < 2; with_store++) {
+        prepare(&s, text, with_store ? "own.db" : NULL, 8);
+        (void)remove("own.db");
+        s.o.prior = "file.db";
+        s.o.prior_first = 5;
+        must_run(&s);
+        assert_string_equal(started.prior, "file.db");
+        assert_int_equal(started.results, N_VALID);
+        assert_int_equal(started.first, 5);
+        assert_order(&s, best_first, 6);
+        see(&s, 8);
+        assert_string_equal(s.report.best_from, "prior");
+        session_end(&s);
+    }
+}
+
+/* It is what was asked for, whatever the session's own store has. */
+static void a_file_comes_before_the_store(void **state)
+{
+    (void)state;
+    static const char kt[] =
+        "{\"device_name\":\"GPU\",\"kernel_name\":\"other\",\"problem_size\":\"64\","
+        "\"tune_params_keys\":[\"B\",\"A\"],"
+        "\"tune_params\":{\"B\":[1.0,0.0],\"A\":[1,2,3,50]},\"objective\":\"time\",\"cache\":{"
+        "\"1.0,2\":{\"B\":1.0,\"A\":2,\"time\":1.0},"
+        "\"0.0,3\":{\"B\":0.0,\"A\":3,\"time\":3.0},"
+        "\"0.0,1\":{\"B\":0.0,\"A\":1,\"time\":2.0},"
+        "\"1.0,1\":{\"B\":1.0,\"A\":1,\"time\":\"RuntimeFailedConfig\"},"
+        "\"0.0,50\":{\"B\":0.0,\"A\":50,\"time\":0.5}}}";
+    static const char *const order[] = {"A=0,B=0", "A=2,B=1", "A=1,B=0", "A=3,B=0"};
+    struct session s;
+    (void)tuned("under.db", text);
+    prepare(&s, text, "under.db", 4);
+    s.o.prior = write_kernel("kt.json", kt);
+    must_run(&s);
+    assert_string_equal(started.prior, "kt.json");
+    assert_int_equal(started.results, 4);
+    assert_int_equal(started.first, 3);
+    assert_order(&s, order, 4);
+    session_end(&s);
+}
+
+static void one_subject_of_several_is_named(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)tuned("two.db", text);
+    prepare(&s, text, "two.db", 12);
+    must_run(&s);
+    session_end(&s);
+    prepare(&s, text, NULL, 3);
+    s.o.prior = "two.db";
+    refuse(&s, KOPT_EUSAGE, "two.db");
+    prepare(&s, text, NULL, 3);
+    s.o.prior = "two.db#1";
+    must_run(&s);
+    assert_string_equal(started.prior, "two.db#1");
+    assert_order(&s, best_first, 3);
+    session_end(&s);
+}
+
+static void files_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)tuned("misfit.db", text);
+    prepare(&s, TEXT_OF("k", "A {0..39} B {0,1} C {1,2}"), NULL, 5);
+    s.o.prior = "misfit.db";
+    refuse(&s, KOPT_EINPUT, "misfit.db does not fit k.cl: it has no parameter 'C'");
+    assert_non_null(strstr(s.err.hint, "the same parameters"));
+    (void)tuned("misfit.db", TEXT_OF("k", "A {0..39} B {0,1} C {1,2}"));
+    prepare(&s, text, NULL, 5);
+    s.o.prior = "misfit.db";
+    refuse(&s, KOPT_EINPUT, "its parameter 'C' is not in the space");
+    prepare(&s, text, NULL, 5);
+    s.o.prior = "gone.json";
+    refuse(&s, KOPT_EIO, "gone.json");
+    prepare(&s, text, NULL, 5);
+    s.o.prior = "k.cl";
+    refuse(&s, KOPT_EINPUT, "k.cl");
+}
+
+static void a_file_without_anything_in_the_space_is_a_warning(void **state)
+{
+    (void)state;
+    struct session s;
+    (void)tuned("far.db", text);
+    prepare(&s, TEXT_OF("k", "A {0,100,200} B {0,2}"), NULL, 0);
+    s.o.problem = (const char *const[]){"N=64", "A=100,200"};
+    s.o.n_problem = 2;
+    s.o.prior = "far.db";
+    s.o.check = -1; /* the kernel declares none, which is another warning */
+    must_run(&s);
+    assert_int_equal(s.warnings, 1);
+    assert_string_equal(s.last_warning, "nothing that the prior has is in this space; the "
+                                        "search goes without it");
+    assert_string_equal(started.prior, "far.db");
+    assert_int_equal(started.results, 0);
+    assert_int_equal(started.first, 0);
+    see(&s, 4);
+    session_end(&s);
+}
+
+/* --- options ------------------------------------------------------------------------------ */
 
 static void options_that_contradict_are_refused(void **state)
 {
@@ -422,6 +530,11 @@ int main(void)
         cmocka_unit_test(a_resumed_session_keeps_the_order),
         cmocka_unit_test(the_run_says_what_its_prior_was),
         cmocka_unit_test(a_time_that_is_over_is_a_budget),
+        cmocka_unit_test(a_store_serves_as_a_file),
+        cmocka_unit_test(a_file_comes_before_the_store),
+        cmocka_unit_test(one_subject_of_several_is_named),
+        cmocka_unit_test(files_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_file_without_anything_in_the_space_is_a_warning),
         cmocka_unit_test(options_that_contradict_are_refused),
         cmocka_unit_test(a_wrong_strategy_leaves_no_subject),
     };
