@@ -13,6 +13,8 @@ enum {
     ARENA_MAX = 256 << 20
 };
 
+#define COST_MAX_NS 1e18 /* thirty years; more is no cost, and sums of them stay finite */
+
 kopt_status kp_recorder_new(struct kp_recorder **out, kopt_error *err)
 {
     *out = kp_calloc(1, sizeof(**out));
@@ -161,7 +163,7 @@ static bool make_room(struct kp_recorder *r)
 
 static double cost_of(double ns)
 {
-    return isfinite(ns) && ns >= 0 ? ns : (double)NAN;
+    return ns >= 0 && ns <= COST_MAX_NS ? ns : (double)NAN;
 }
 
 kopt_status kp_recorder_add(struct kp_recorder *r, const struct kp_recorded *entry,

@@ -41,9 +41,16 @@ static double median_of(const double *v, size_t n)
     return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
+/* Did it get as far as the device? */
+static bool ran(unsigned char outcome)
+{
+    return outcome != KOPT_OUT_COMPILE_ERROR && outcome != KOPT_OUT_COMPILE_TIMEOUT &&
+           outcome != KOPT_OUT_DEVICE_LIMIT;
+}
+
 /* Costs that are not known become the median of those that are, which is returned (NaN: none
- * is, and they become 0). */
-static double fill_in(double *costs, size_t n, double *scratch)
+ * is, and they become 0). `outcomes`, where not NULL, say which of them are nothing. */
+static double fill_in(double *costs, size_t n, const unsigned char *outcomes, double *scratch)
 {
     size_t known = 0;
     for (size_t i = 0; i < n; i++)
@@ -53,7 +60,7 @@ static double fill_in(double *costs, size_t n, double *scratch)
     double median = median_of(scratch, known);
     for (size_t i = 0; i < n; i++)
         if (isnan(costs[i]))
-            costs[i] = known ? median : 0;
+            costs[i] = known && (!outcomes || ran(outcomes[i])) ? median : 0;
     return median;
 }
 
@@ -62,8 +69,8 @@ static void tell_costs(struct kp_recording *r, double *scratch)
     size_t n = (size_t)r->info.n;
     double compile = 0;
     double all = 0;
-    double median_compile = fill_in(r->compile_ns, n, scratch);
-    double median_measure = fill_in(r->measure_ns, n, scratch);
+    double median_compile = fill_in(r->compile_ns, n, NULL, scratch);
+    double median_measure = fill_in(r->measure_ns, n, r->outcome, scratch);
     for (size_t i = 0; i < n; i++) {
         scratch[i] = r->compile_ns[i] + r->measure_ns[i];
         compile += r->compile_ns[i];

@@ -70,7 +70,8 @@ kopt_status kp_recorder_add(struct kp_recorder *r, const struct kp_recorded *ent
 void kp_recorder_left_out(struct kp_recorder *r, uint64_t n, bool cut);
 /* Takes the recorder over, also when it fails. Values of a parameter are put in order: numbers
  * ascending, strings as they came. Costs that were not recorded become the median of those that
- * were. Errors: KOPT_EINPUT (nothing was recorded), KOPT_ENOMEM, KOPT_ERANGE. */
+ * were, but measuring what never reached the device costs nothing. Errors: KOPT_EINPUT (nothing
+ * was recorded), KOPT_ENOMEM, KOPT_ERANGE. */
 kopt_status kp_recorder_finish(struct kp_recorder *r, struct kp_recording **out,
                                kopt_error *err);
 
