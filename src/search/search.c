@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "search/pool.h"
+#include "search/remain.h"
 #include "search/strategy.h"
 
 #include <math.h>
@@ -48,6 +49,7 @@ struct kp_search {
     uint64_t n_asked;
     uint64_t n_told;
     uint64_t n_learned;
+    struct kp_remain *remain; /* NULL: nobody asks for it */
 };
 
 const struct kp_strategy *kp_search_list(size_t *n)
@@ -180,6 +182,8 @@ kopt_status kp_search_new(const char *name, const struct kp_space *space,
     s->strategy = strategy;
     const struct kp_search_ops *ops = tables[strategy];
     st = prepare(s, space, o, err);
+    if (st == KOPT_OK && o->remaining)
+        st = kp_remain_new(space, o->seed, &s->remain, err);
     if (st == KOPT_OK && ops->open)
         st = ops->open(&s->env, &s->state, err);
     if (st == KOPT_OK) {
@@ -197,6 +201,7 @@ void kp_search_free(struct kp_search *s)
     const struct kp_search_ops *ops = tables[s->strategy];
     if (ops->close && s->state)
         ops->close(s->state);
+    kp_remain_free(s->remain);
     kp_pool_free(s->pool);
     kp_free(s->varied);
     kp_free(s->given);
@@ -269,12 +274,12 @@ void kp_search_tell(struct kp_search *s, double cost)
     struct pending *p = &s->ring[s->n_told % s->env.window];
     p->cost = cost > 0 && isfinite(cost) ? cost : (double)INFINITY;
     p->told = true;
+    if (s->remain)
+        kp_remain_learn(s->remain, ring_config(s, s->n_told), p->cost);
     s->n_told++;
 }
 
-/* Not known yet. */
 double kp_search_remaining(struct kp_search *s)
 {
-    (void)s;
-    return (double)NAN;
+    return s->remain ? kp_remain_estimate(s->remain) : (double)NAN;
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "os/clock.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -36,6 +37,11 @@ struct kp_asker {
     size_t n_answers;
     size_t owed; /* asks that wait for results */
     int64_t busy_ns;
+    double until; /* 0 = never */
+    uint64_t min_told;
+    uint64_t n_told;
+    double remaining;
+    bool ended; /* an ask was answered with the end because of `until` */
 };
 
 static void answer(struct kp_asker *a, const uint32_t *config)
@@ -49,11 +55,22 @@ static void answer(struct kp_asker *a, const uint32_t *config)
     (void)eventfd_write(a->wake_fd, 1);
 }
 
+/* False where nothing is known: NaN is less than nothing. */
+static bool is_enough(const struct kp_asker *a)
+{
+    return a->n_told >= a->min_told && a->remaining < a->until;
+}
+
 /* One ask, unlocked while the strategy thinks. False: it has to wait for results. */
 static bool carry_out_ask(struct kp_asker *a)
 {
     uint32_t config[KP_PARAMS_MAX];
     bool waiting = false;
+    if (is_enough(a)) {
+        a->ended = true;
+        answer(a, NULL);
+        return true;
+    }
     (void)pthread_mutex_unlock(&a->lock);
     int64_t begun = kp_clock_ns();
     bool got = kp_search_ask(a->search, config, &waiting);
@@ -71,9 +88,12 @@ static void carry_out_tell(struct kp_asker *a, double cost)
     (void)pthread_mutex_unlock(&a->lock);
     int64_t begun = kp_clock_ns();
     kp_search_tell(a->search, cost);
+    double remaining = kp_search_remaining(a->search);
     int64_t ns = kp_clock_ns() - begun;
     (void)pthread_mutex_lock(&a->lock);
     a->busy_ns += ns;
+    a->n_told++;
+    a->remaining = remaining;
     while (a->owed > 0 && !a->stop && carry_out_ask(a))
         a->owed--;
 }
@@ -126,6 +146,7 @@ kopt_status kp_asker_new(struct kp_search *search, size_t n_params, int wake_fd,
     a->search = search;
     a->n_params = n_params;
     a->wake_fd = wake_fd;
+    a->remaining = (double)NAN;
     (void)pthread_mutex_init(&a->lock, NULL);
     (void)pthread_cond_init(&a->posted, NULL);
     (void)pthread_cond_init(&a->settled, NULL);
@@ -193,6 +214,30 @@ enum kp_answer kp_asker_take(struct kp_asker *a, uint32_t *config)
     }
     (void)pthread_mutex_unlock(&a->lock);
     return what;
+}
+
+void kp_asker_until(struct kp_asker *a, double until, uint64_t min)
+{
+    (void)pthread_mutex_lock(&a->lock);
+    a->until = until;
+    a->min_told = min;
+    (void)pthread_mutex_unlock(&a->lock);
+}
+
+double kp_asker_remaining(struct kp_asker *a)
+{
+    (void)pthread_mutex_lock(&a->lock);
+    double remaining = a->remaining;
+    (void)pthread_mutex_unlock(&a->lock);
+    return remaining;
+}
+
+bool kp_asker_ended(struct kp_asker *a)
+{
+    (void)pthread_mutex_lock(&a->lock);
+    bool ended = a->ended;
+    (void)pthread_mutex_unlock(&a->lock);
+    return ended;
 }
 
 void kp_asker_settle(struct kp_asker *a)

@@ -29,6 +29,15 @@ enum kp_answer {
 };
 enum kp_answer kp_asker_take(struct kp_asker *a, uint32_t *config);
 
+/* Answer every ask with KP_ANSWER_END once the search expects to gain less than `until` and has
+ * been told of `min` results: decided between two posts, so it is the same however long each
+ * takes. Before the first post; the search keeps its estimate (search options, `remaining`). */
+void kp_asker_until(struct kp_asker *a, double until, uint64_t min);
+/* kp_search_remaining() behind the last tell that was carried out; NaN before. */
+double kp_asker_remaining(struct kp_asker *a);
+/* Was an ask answered with the end because of kp_asker_until()? */
+bool kp_asker_ended(struct kp_asker *a);
+
 /* Block until everything posted has been carried out. */
 void kp_asker_settle(struct kp_asker *a);
 /* Everything posted has been carried out, and asks are left that wait for results. */

@@ -10,7 +10,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-enum { POLL_MS = 100, SAMPLES_MIN = 7 };
+enum {
+    POLL_MS = 100,
+    SAMPLES_MIN = 7,
+    UNTIL_MIN =
+        20 /* results before an estimate may end a search: the default's and some more */
+};
 static const double drop_ratio = 1.25; /* every sample this much over the best: not a winner */
 static const double sample_budget_ns = 2e9;
 
@@ -46,6 +51,8 @@ void kp_session_report_progress(struct kp_session *s, bool force)
                    : (double)NAN;
     if (s->o.max_seconds > 0 && !(p->eta_s < s->o.max_seconds - p->elapsed_s))
         p->eta_s = fmax(0, s->o.max_seconds - p->elapsed_s);
+    if (s->asker)
+        p->remaining = kp_asker_remaining(s->asker);
     p->best_ns = s->best.config ? s->best.r.median_ns : (double)NAN;
     p->first_ns = s->first_kept.config ? s->first_kept.r.median_ns : (double)NAN;
     p->best_config = s->best.text ? s->best.text : "";
@@ -453,7 +460,12 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
     kopt_status st = kp_asker_new(s->search, s->n_params, s->wake_fd, &s->asker, err);
     if (st != KOPT_OK)
         return st;
+    kp_asker_until(s->asker, s->o.until, UNTIL_MIN);
     st = search_loop(s, err);
+    if (s->o.until > 0 && !kp_session_stopped(s))
+        kp_asker_settle(s->asker);
+    s->progress.remaining = kp_asker_remaining(s->asker);
+    s->until_met = kp_asker_ended(s->asker);
     s->search_ns = kp_asker_busy_ns(s->asker);
     kp_asker_free(s->asker);
     s->asker = NULL;

@@ -323,6 +323,7 @@ kopt_status kp_session_new(const kopt_tune_options *o, const struct kp_predictor
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->top = kp_calloc(TOP_MAX, sizeof(*s->top));
     s->report.speedup = s->report.speedup_low = s->report.speedup_high = (double)NAN;
+    s->progress.remaining = (double)NAN;
     if (!s->top)
         st = kp_err_nomem(err);
     else if (s->stop_fd < 0 || s->wake_fd < 0)
