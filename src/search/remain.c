@@ -29,8 +29,8 @@ enum {
 };
 
 /* The formula's constants, fitted on recorded spaces: docs/search.md says how. */
-static const double scale = 1.3;
-static const double gain_least = 0.003;
+static const double scale = 1.5;
+static const double gain_least = 0.01;
 static const double near_more = 2; /* neighbours beside those there are, never told */
 
 /* Gains that are told apart, as logarithms to base 2: the first, and the ratio of the next. */
