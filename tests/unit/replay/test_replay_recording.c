@@ -612,6 +612,62 @@ static void t4_of_a_store_is_the_same_space(void **state)
     kp_buf_deinit(&text);
 }
 
+/* --- our own -------------------------------------------------------------------------------
+ */
+
+static struct kp_recording *open_recorded(const char *name)
+{
+    char path[1024];
+    const char *root = getenv("KOPT_SOURCE_DIR");
+    (void)snprintf(path, sizeof(path), "%s/tests/data/recorded/%s.json.gz",
+                   root ? root : "../../../..", name);
+    return open_path(path);
+}
+
+static void spaces_that_kopt_recorded(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t n;
+        double best_ns;
+        uint64_t budget;
+    } spaces[] = {
+        {"convolution_512_PoCL", 216, 1608222, 27}, {"gemm_4096_H200", 1107, 3001216, 369},
+        {"gemm_2048_H200", 1107, 394832, 276},      {"convolution_8192_H200", 616, 346992, 123},
+        {"convolution_4096_H200", 616, 97680, 154},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+        struct kp_recording *r = open_recorded(spaces[i].name);
+        assert_string_equal(r->info.name, spaces[i].name);
+        assert_true(r->info.n == spaces[i].n && r->n_ok == spaces[i].n);
+        assert_true(r->info.left_out == 0 && r->info.cut == 0 && r->info.device[0]);
+        if (fabs(r->info.best_ns - spaces[i].best_ns) > 0.5 ||
+            r->info.budget != spaces[i].budget)
+            fail_msg("%s: %.0f %d", spaces[i].name, r->info.best_ns, (int)r->info.budget);
+        /* each configuration was compiled, and that took most of the time */
+        assert_true(r->info.compile_share > 0.8 && r->info.evaluation_s > 0.1);
+        kp_recording_close(r);
+    }
+}
+
+static void problems_of_one_kernel_are_alike(void **state)
+{
+    (void)state;
+    struct kp_recording *a = open_recorded("gemm_4096_H200");
+    struct kp_recording *b = open_recorded("gemm_2048_H200");
+    struct kp_recording *c = open_recorded("convolution_4096_H200");
+    struct kp_recording *d = open_recorded("convolution_512_PoCL");
+    assert_true(kp_recording_alike(a, b));
+    assert_string_equal(a->info.best_text, b->info.best_text);
+    assert_false(kp_recording_alike(a, c));
+    assert_false(kp_recording_alike(c, d)); /* the same name, other parameters */
+    kp_recording_close(a);
+    kp_recording_close(b);
+    kp_recording_close(c);
+    kp_recording_close(d);
+}
+
 /* --- what they are not ---------------------------------------------------------------------
  */
 
@@ -752,6 +808,8 @@ int main(void)
         cmocka_unit_test(a_store_with_one_subject_needs_no_number),
         cmocka_unit_test(of_several_subjects_one_is_named),
         cmocka_unit_test(t4_of_a_store_is_the_same_space),
+        cmocka_unit_test(spaces_that_kopt_recorded),
+        cmocka_unit_test(problems_of_one_kernel_are_alike),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(too_many_parameters_are_refused),
         cmocka_unit_test(what_does_not_end_is_refused_in_time),
