@@ -152,6 +152,15 @@ static void words_strategies(struct cli *c)
         (void)puts(name);
 }
 
+static void words_methods(struct cli *c)
+{
+    const char *name;
+    words_strategies(c);
+    for (size_t i = 0; (name = kopt_strategy(i, NULL)) != NULL; i++)
+        (void)printf("%s+prior\n", name);
+    (void)puts("all\nall+prior");
+}
+
 static void words_networks(struct cli *c)
 {
     (void)c;
@@ -218,7 +227,7 @@ static int run_complete(struct cli *c, const struct cli_args *args, const void *
         {"device", words_devices},   {"strategy", words_strategies},
         {"outcome", words_outcomes}, {"subject", words_subjects},
         {"network", words_networks}, {"command", words_commands},
-        {"shell", words_shells},
+        {"shell", words_shells},     {"method", words_methods},
     };
     (void)options;
     if (args->n == 2 && strcmp(args->words[0], "problem") == 0)

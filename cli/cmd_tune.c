@@ -8,6 +8,7 @@
 #include "cli/signals.h"
 #include "cli/target.h"
 #include "cli/tune_opts.h"
+#include "cli/tune_replay.h"
 #include "cli/tune_view.h"
 #include "cli/units.h"
 
@@ -43,6 +44,9 @@ static void fill(kopt_tune_options *to, const struct cli_tune_options *o, struct
     to->max_evaluations = o->budget.evaluations;
     to->max_fraction = o->budget.fraction;
     to->max_seconds = o->budget.seconds;
+    to->until = o->until;
+    to->prior = o->priors.n ? o->priors.words[0] : NULL;
+    to->prior_first = (unsigned)o->prior_first;
     to->compilers = (unsigned)o->compilers;
     to->compile_timeout_s = o->compile_timeout;
     to->launch_timeout_s = o->launch_timeout;
@@ -148,12 +152,9 @@ static char *sizes_of(const char *file)
     return t.ptr;
 }
 
-static int run(struct cli *c, const struct cli_args *args, const void *options)
+/* 0, or the exit code after a usage message. */
+static int check_options(struct cli *c, const struct cli_tune_options *o)
 {
-    const struct cli_tune_options *o = options;
-    struct cli_target t;
-    char *store = NULL;
-    kopt_error err;
     if (o->store && o->no_store)
         return cli_usage(c, "--store and --no-store exclude each other");
     if (o->resume && (o->fresh || o->no_store))
@@ -161,7 +162,27 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
                          o->fresh ? "--fresh" : "--no-store");
     if (o->model_top && !o->model)
         return cli_usage(c, "--model-top needs --model");
-    int code = cli_target_get(c, args, &t);
+    if (o->window)
+        return cli_usage(c, "--window needs --replay");
+    if (o->priors.n > 1)
+        return cli_usage(c, "several --prior need --replay");
+    if (o->prior_first && o->priors.n && strcmp(o->priors.words[0], "none") == 0)
+        return cli_usage(c, "--prior-first and --prior none exclude each other");
+    return 0;
+}
+
+static int run(struct cli *c, const struct cli_args *args, const void *options)
+{
+    const struct cli_tune_options *o = options;
+    struct cli_target t;
+    char *store = NULL;
+    kopt_error err;
+    if (o->replay)
+        return cli_tune_replay(c, args, o);
+    int code = check_options(c, o);
+    if (code)
+        return code;
+    code = cli_target_get(c, args, &t);
     if (code == 0 && !o->no_store) {
         store = cli_store_path(c, o->store);
         if (!store)
@@ -173,6 +194,7 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         kopt_tune_options to;
         struct cli_tune_view view;
         cli_tune_view_init(&view, c, o->json);
+        view.until = o->until;
         char *sizes = sizes_of(t.file);
         char *cache = o->no_compile_cache ? NULL : cli_compile_cache_path(c);
         char *model = o->model ? cli_model_path(c, o->model) : NULL;
@@ -216,6 +238,10 @@ static const struct cli_example examples[] = {
     {"tune gemm.cu M=4096 N=4096 K=4096 BM=64,128", "with one parameter narrowed"},
     {"tune gemm.cu M=4096 N=4096 K=4096 --model gemm.model --budget 50",
      "what a model predicts first, then on from there"},
+    {"tune gemm.cu M=4096 N=4096 K=4096 --budget 2h --until 2%",
+     "stop when less than 2 % is expected to be left to gain"},
+    {"tune --replay gemm_A4000.json.gz --strategy random --seed 3",
+     "search a recorded space, without a device"},
     {"tune gemm.cl M=512 N=512 K=512 --json | jq -c 'select(.type==\"report\").best.config'",
      "the best configuration, for a script"},
 };
@@ -223,17 +249,26 @@ static const struct cli_example examples[] = {
 const struct cli_command cli_cmd_tune = {
     .name = "tune",
     .summary = "search a kernel's parameters by measurement",
-    .args = "FILE NAME=VALUE..",
+    .args = "FILE NAME=VALUE.. | --replay FILE",
     .about =
         "FILE is a kernel file (CUDA C or OpenCL C with #pragma kopt lines) or a T1 JSON file. "
         "NAME=VALUE gives each size of the problem; NAME=VALUE,VALUE narrows a parameter.\n\n"
         "Every configuration is compiled and run in a process of its own, checked against the "
         "kernel's reference, and written to the store. What is there already is not measured "
         "again: run the same command to go on after a stop, or with a larger budget. The default "
-        "configuration is tried first, then what a model predicts (--model); the best few meet again in a final, interleaved race.\n\n"
+        "configuration is tried first, then what a model predicts (--model) or what was best elsewhere "
+        "(--prior); the best few meet again in a final, interleaved race.\n\n"
+        "Without --model the results that the store has for the nearest problem of the same kernel, here "
+        "or on another device, are the prior; what they are is said at the start, and --prior none leaves them out.\n\n"
         "The report gives medians; the percentage behind a time is half the width of the "
         "median's 95 % confidence interval, over it.\n\n"
-        "Ctrl-C stops and keeps everything; once more exits at once.",
+        "Ctrl-C stops and keeps everything; once more exits at once.\n\n"
+        "With --replay nothing is measured: the search goes through a recorded space, whose "
+        "results and costs come from the file, on a simulated clock. It takes milliseconds, "
+        "and the same seed gives the same run. Its options are --strategy, --seed, --budget "
+        "(without it the evaluations that random search is expected to need), --until, "
+        "--prior (also several times), --prior-first, --compilers, --window and --json. kopt "
+        "compare makes many such runs.",
     .opts = cli_tune_opts,
     .n_opts = CLI_TUNE_N_OPTS,
     .examples = examples,

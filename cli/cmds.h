@@ -8,6 +8,7 @@
 extern const struct cli_command cli_cmd_devices;
 extern const struct cli_command cli_cmd_space;
 extern const struct cli_command cli_cmd_tune;
+extern const struct cli_command cli_cmd_compare;
 extern const struct cli_command cli_cmd_train;
 extern const struct cli_command cli_cmd_eval;
 extern const struct cli_command cli_cmd_predict;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cmds.h"
 
-static const struct cli_command *const commands[] = {&cli_cmd_devices,    &cli_cmd_space,
-                                                     &cli_cmd_tune,       &cli_cmd_store,
-                                                     &cli_cmd_train,      &cli_cmd_eval,
-                                                     &cli_cmd_predict,    &cli_cmd_export,
-                                                     &cli_cmd_completion, &cli_cmd_help,
-                                                     &cli_cmd_version,    &cli_cmd_man,
-                                                     &cli_cmd_complete,   NULL};
+static const struct cli_command *const commands[] = {
+    &cli_cmd_devices, &cli_cmd_space,      &cli_cmd_tune, &cli_cmd_compare,
+    &cli_cmd_store,   &cli_cmd_train,      &cli_cmd_eval, &cli_cmd_predict,
+    &cli_cmd_export,  &cli_cmd_completion, &cli_cmd_help, &cli_cmd_version,
+    &cli_cmd_man,     &cli_cmd_complete,   NULL};
 
 static const struct cli_example examples[] = {
     {"devices", "see what kopt can use here, and how to get what is missing"},

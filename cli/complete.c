@@ -18,6 +18,8 @@ static const char *kind_word(enum cli_complete kind)
         return "device";
     case CLI_COMPLETE_STRATEGY:
         return "strategy";
+    case CLI_COMPLETE_METHOD:
+        return "method";
     case CLI_COMPLETE_NETWORK:
         return "network";
     case CLI_COMPLETE_SUBJECT:
@@ -85,6 +87,11 @@ static const char bash_head[] =
     "    none) ;;\n"
     "    file) COMPREPLY=($(compgen -f -- \"$cur\")); compopt -o filenames 2>/dev/null ;;\n"
     "    words) COMPREPLY=($(compgen -W \"$*\" -- \"$cur\")) ;;\n"
+    "    method)\n"
+    "        local head=''\n"
+    "        case $cur in *,*) head=${cur%,*}, ;; esac\n"
+    "        COMPREPLY=($(compgen -P \"$head\" -W \"$(kopt __complete method 2>/dev/null)\" -- "
+    "\"${cur##*,}\")) ;;\n"
     "    kernel)\n"
     "        if [ -n \"$file\" ]; then\n"
     "            COMPREPLY=($(compgen -W \"$(kopt __complete problem \"$file\" 2>/dev/null)\" "
@@ -253,6 +260,7 @@ void cli_complete_zsh(const struct cli_command *root)
                "_kopt_ask() {\n"
                "    local -a found\n"
                "    found=(${(f)\"$(kopt __complete $1 2>/dev/null)\"})\n"
+               "    [[ $1 == method ]] && compset -P '*,'\n"
                "    compadd -a found\n"
                "}\n"
                "_kopt_problem() {\n"

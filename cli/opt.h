@@ -27,6 +27,7 @@ enum cli_complete {
     CLI_COMPLETE_KERNEL,   /* a kernel file, then NAME= of its problem */
     CLI_COMPLETE_DEVICE,   /* ids of kopt_devices() */
     CLI_COMPLETE_STRATEGY, /* names of kopt_strategy() */
+    CLI_COMPLETE_METHOD,   /* the same and what can stand behind them, a list with commas */
     CLI_COMPLETE_NETWORK,  /* names of kopt_network() */
     CLI_COMPLETE_SUBJECT,  /* ids and kernels in the store */
     CLI_COMPLETE_OUTCOME,

@@ -94,6 +94,18 @@ bool cli_parse_budget(const char *value, void *field, char *why, size_t bytes)
     return ok;
 }
 
+bool cli_parse_until(const char *value, void *field, char *why, size_t bytes)
+{
+    double share = 0;
+    if (!cli_parse_number(value, &share))
+        return wrong(why, bytes, "'%s' is no share such as 2%%", value);
+    if (!(share > 0 && share < 1))
+        return wrong(why, bytes,
+                     "%s is out of range, a share is more than 0%% and less than 100%%", value);
+    *(double *)field = share;
+    return true;
+}
+
 /* --- samples and sizes -------------------------------------------------------------------- */
 
 static bool sample_number(const char *s, size_t n, int64_t *out)
@@ -210,6 +222,13 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
          "a space that is not larger). What the store already has counts; set-up and the "
          "final race come on top",
      .group = "Search"},
+    {.name = "until",
+     .kind = CLI_CUSTOM,
+     .arg = "SHARE",
+     .offset = AT(until),
+     .parse = cli_parse_until,
+     .help = "stop earlier, when what was not tried is expected to save less than this share "
+             "of the best time, such as 2%; the estimate is in the report"},
     {.name = "strategy",
      .letter = 's',
      .kind = CLI_TEXT,
@@ -232,6 +251,23 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .max = 4096,
      .offset = AT(model_top),
      .help = "how many of its predictions, the most promising first (default 20)"},
+    {.name = "prior",
+     .kind = CLI_CUSTOM,
+     .arg = "FILE",
+     .offset = AT(priors),
+     .parse = cli_parse_word,
+     .complete = CLI_COMPLETE_FILE,
+     .help = "results of the same kernel elsewhere, from which the search begins: a store "
+             "(kopt.db#3 is its subject 3), a cache file of Kernel Tuner or a T4 file; none: "
+             "no such start (default: without --model, the results in the store for the "
+             "nearest problem or device)"},
+    {.name = "prior-first",
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 4096,
+     .offset = AT(prior_first),
+     .help = "how many of its best configurations are tried first (default 10)"},
     CLI_ROW_SEED(struct cli_tune_options,
                  "of the search; the same seed makes the same choices (default 1)", NULL),
     {.name = "race",
@@ -280,7 +316,7 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .min = 1,
      .max = 128,
      .offset = AT(compilers),
-     .help = "compile workers (default: one for each core)",
+     .help = "compile workers (default: one for each core; with --replay: 1, simulated)",
      .group = "Limits"},
     {.name = "compile-timeout",
      .kind = CLI_SECONDS,
@@ -303,6 +339,22 @@ const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS] = {
      .offset = AT(memory_bytes),
      .parse = cli_parse_size,
      .help = "device memory to use at most, such as 4G (default: all that is free)"},
+    {.name = "replay",
+     .kind = CLI_TEXT,
+     .arg = "FILE",
+     .offset = AT(replay),
+     .complete = CLI_COMPLETE_FILE,
+     .help = "search a recorded space instead of a kernel: a store (kopt.db#3 is its subject "
+             "3), a cache file of Kernel Tuner or a T4 file",
+     .group = "Replay"},
+    {.name = "window",
+     .kind = CLI_INT,
+     .arg = "N",
+     .min = 1,
+     .max = 256,
+     .offset = AT(window),
+     .help = "with --replay: evaluations asked for and not yet told (default: one for each "
+             "compiler)"},
     CLI_ROW_JSON(struct cli_tune_options,
                  CLI_JSON_HELP ": type start, then result for each, then report", "Output"),
 };

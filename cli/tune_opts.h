@@ -3,7 +3,7 @@
 #ifndef CLI_TUNE_OPTS_H
 #define CLI_TUNE_OPTS_H
 
-#include "cli/opt.h"
+#include "cli/rules.h"
 
 struct cli_budget { /* 0 = not given */
     uint64_t evaluations;
@@ -28,6 +28,11 @@ struct cli_tune_options {
     int64_t model_top;
     int64_t seed;
     struct cli_budget budget;
+    double until;
+    struct cli_words priors;
+    int64_t prior_first;
+    const char *replay;
+    int64_t window;
     int64_t compilers;
     double compile_timeout;
     double launch_timeout;
@@ -41,12 +46,14 @@ struct cli_tune_options {
     bool json;
 };
 
-enum { CLI_TUNE_N_OPTS = 22 };
+enum { CLI_TUNE_N_OPTS = 27 };
 extern const struct cli_opt cli_tune_opts[CLI_TUNE_N_OPTS];
 extern const struct cli_tune_options cli_tune_defaults;
 
-/* The values of --budget ("200", "60s", "25%", several with commas), --samples ("7..50", "20"),
- * --race and of sizes in bytes ("64MiB", "4G"). False: `why` says what is wrong. */
+/* The values of --budget ("200", "60s", "25%", several with commas), --until ("2%"), --samples
+ * ("7..50", "20"), --race and of sizes in bytes ("64MiB", "4G"). False: `why` says what is
+ * wrong. */
+bool cli_parse_until(const char *value, void *field, char *why, size_t bytes);
 bool cli_parse_budget(const char *value, void *field, char *why, size_t bytes);
 bool cli_parse_samples(const char *value, void *field, char *why, size_t bytes);
 bool cli_parse_race(const char *value, void *field, char *why, size_t bytes);

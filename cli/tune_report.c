@@ -103,19 +103,28 @@ static void print_speedup(struct cli_tune_view *v, const kopt_tune_report *r)
         cli_print(c, "          and %zu more\n", r->n_tied - TIED_SHOWN);
 }
 
+/* The best is .. */
+static const char *source_of(const kopt_tune_report *r)
+{
+    return strcmp(r->best_from, "default") == 0 ? "the default"
+           : strcmp(r->best_from, "prior") == 0 ? "of the prior"
+                                                : "from the search";
+}
+
 /* Where the best came from, and what trusting the model would have kept. */
 static void print_model(struct cli_tune_view *v, const kopt_tune_report *r)
 {
     struct cli *c = v->c;
     char share[CLI_NUM];
+    if (v->prior_first)
+        cli_print(c, "prior     the best is %s\n", source_of(r));
     if (v->predictions == 0)
         return;
     if (r->best_rank)
         cli_print(c, "model     the best is its prediction %llu of %llu",
                   (unsigned long long)r->best_rank, (unsigned long long)v->predictions);
     else
-        cli_print(c, "model     the best is %s",
-                  strcmp(r->best_from, "default") == 0 ? "the default" : "from the search");
+        cli_print(c, "model     the best is %s", source_of(r));
     if (r->best_rank == 1)
         cli_print(c, "\n");
     else if (!is_there(&r->predicted))
@@ -126,6 +135,24 @@ static void print_model(struct cli_tune_view *v, const kopt_tune_report *r)
     else
         cli_print(c, "; the first prediction kept %s of the final best\n",
                   cli_percent(r->predicted_share, share));
+}
+
+void cli_print_ended(struct cli *c, const char *ended, double remaining, double until)
+{
+    char left[CLI_NUM];
+    char least[CLI_NUM];
+    bool known = isfinite(remaining);
+    if (strcmp(ended, "until") == 0)
+        cli_print(c, "ended     what was not tried is expected to save %s, less than %s\n",
+                  cli_percent(remaining, left), cli_percent(until, least));
+    else if (strcmp(ended, "exhausted") == 0)
+        cli_print(c, "ended     every configuration was tried\n");
+    else if (known)
+        cli_print(c, "ended     %s; what was not tried is expected to save %s\n",
+                  strcmp(ended, "budget") == 0 ? "the budget is used up" : "stopped",
+                  cli_percent(remaining, left));
+    else if (strcmp(ended, "budget") == 0)
+        cli_print(c, "ended     the budget is used up\n");
 }
 
 static void print_outcomes(struct cli_tune_view *v, const kopt_tune_report *r)
@@ -235,6 +262,8 @@ void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r)
         print_best(v, r);
         print_speedup(v, r);
         print_model(v, r);
+        if (r->ended)
+            cli_print_ended(c, r->ended, r->progress.remaining, v->until);
     }
     print_outcomes(v, r);
     if (all_known(r))
@@ -311,6 +340,8 @@ void cli_tune_report_json(struct cli_tune_view *v, const kopt_tune_report *r)
     cli_json_int(&j, "run", r->run);
     cli_json_bool(&j, "checked", r->checked != 0);
     cli_json_bool(&j, "interrupted", r->interrupted != 0);
+    cli_json_str(&j, "ended", r->ended && r->ended[0] ? r->ended : NULL);
+    cli_json_num(&j, "remaining", r->progress.remaining);
     cli_json_str(&j, "first_failure",
                  r->first_failure && r->first_failure[0] ? r->first_failure : NULL);
     cli_json_end(&j);

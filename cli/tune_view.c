@@ -45,6 +45,9 @@ static void json_start(struct cli *c, const kopt_tune_start *s)
     cli_json_str(&j, "model", s->model && s->model[0] ? s->model : NULL);
     cli_json_u64(&j, "predictions", s->predictions);
     cli_json_u64(&j, "predictions_dropped", s->predictions_dropped);
+    cli_json_str(&j, "prior", s->prior && s->prior[0] ? s->prior : NULL);
+    cli_json_u64(&j, "prior_results", s->prior_results);
+    cli_json_u64(&j, "prior_first", s->prior_first);
     cli_json_end(&j);
     (void)cli_flush(c);
 }
@@ -62,6 +65,23 @@ static void add_model(struct cli_text *t, const kopt_tune_start *s)
                       s->predictions_dropped == 1 ? "is" : "are");
 }
 
+/* "prior: 4,362 results of gemm K=512 on NVIDIA A4000, the best 10 first" */
+static void note_prior(struct cli *c, const kopt_tune_start *s)
+{
+    char n[CLI_NUM];
+    char first[CLI_NUM];
+    if (!s->prior || !s->prior[0])
+        return;
+    if (!s->prior_results) {
+        cli_note(c, "prior: no result of %s is in this space", s->prior);
+        return;
+    }
+    (void)cli_count((double)s->prior_first, first);
+    cli_note(c, "prior: %s result%s of %s, the best %s first",
+             cli_count((double)s->prior_results, n), s->prior_results == 1 ? "" : "s", s->prior,
+             s->prior_first == 1 ? "one" : first);
+}
+
 static void on_start(void *user, const kopt_tune_start *s)
 {
     struct cli_tune_view *v = user;
@@ -75,6 +95,7 @@ static void on_start(void *user, const kopt_tune_start *s)
     v->valid = s->valid;
     v->compilers = s->compilers;
     v->predictions = s->predictions;
+    v->prior_first = s->prior_first;
     if (v->json)
         json_start(c, s);
     char valid[CLI_NUM];
@@ -97,6 +118,7 @@ static void on_start(void *user, const kopt_tune_start *s)
     cli_text_addf(&t, ", %u compile worker%s", s->compilers, s->compilers == 1 ? "" : "s");
     cli_note(c, "%s", t.ptr);
     free(t.ptr);
+    note_prior(c, s);
 }
 
 /* --- results ------------------------------------------------------------------------------ */
@@ -201,6 +223,8 @@ static void make_line(const struct cli_tune_view *v, const kopt_tune_progress *p
         else
             field(l, 8, CLI_GREEN, "best %s", cli_time(t, p->best_ns, a));
     }
+    if (isfinite(p->remaining))
+        field(l, 4, CLI_PLAIN, "%s to gain", cli_percent(p->remaining, a));
     if (p->per_minute > 0)
         field(l, 5, CLI_PLAIN, "%s/min", cli_count(p->per_minute, a));
     if (p->eta_s >= 0)

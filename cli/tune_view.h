@@ -23,6 +23,8 @@ struct cli_tune_view {
     uint64_t valid;
     unsigned compilers;
     uint64_t predictions;
+    double until;         /* --until; 0 = not given */
+    uint64_t prior_first; /* of a prior, that are tried behind the default */
     /* one example for each kind of failure */
     char messages[KOPT_OUT_COUNT][CLI_EXAMPLE_BYTES];
     char configs[KOPT_OUT_COUNT][CLI_EXAMPLE_BYTES];
@@ -30,6 +32,10 @@ struct cli_tune_view {
 
 void cli_tune_view_init(struct cli_tune_view *v, struct cli *c, bool json);
 kopt_tune_callbacks cli_tune_view_callbacks(struct cli_tune_view *v);
+
+/* Why a search ended, and what is expected to be left to gain (NaN: not known or not asked
+ * for), as a line of a report. */
+void cli_print_ended(struct cli *c, const char *ended, double remaining, double until);
 
 /* The result, as text or as the last JSON line (tune_report.c). */
 void cli_tune_report(struct cli_tune_view *v, const kopt_tune_report *r);

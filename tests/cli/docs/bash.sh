@@ -17,6 +17,8 @@ complete_words kopt store s
 complete_words kopt tune --co
 complete_words kopt tune --no
 complete_words kopt tune --strategy r
+complete_words kopt compare --methods ra
+complete_words kopt compare --methods forest,rand
 complete_words kopt train --model h
 complete_words kopt train --cell g
 complete_words kopt tune -d f

@@ -21,6 +21,9 @@ export KOPT_FAKE_LIBRARY=$FAKE KOPT_STORE=s.db
     kopt train data.csv --rules "$DATA/tiles.kopt" -o m.model --nets 1 --hidden 8 --epochs 1 --json
     kopt eval m.model data.csv --json --problems
     kopt predict m.model M=64 N=64 --json
+    peaks_json A >peaks.json
+    kopt tune --replay peaks.json --budget 20 --until 1% --json
+    kopt compare peaks.json --methods random --repeats 2 --until 1% --json
     kopt version --json
 } >all 2>/dev/null
 json_lines <all | sort -u >types

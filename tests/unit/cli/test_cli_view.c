@@ -82,6 +82,7 @@ static kopt_tune_progress half_way(void)
                             .best_ns = 3.1e6,
                             .first_ns = 6.2e6,
                             .best_config = "BM=64",
+                            .remaining = (double)NAN,
                             .phase = "searching"};
     p.by_outcome[KOPT_OUT_OK] = 100;
     p.by_outcome[KOPT_OUT_COMPILE_ERROR] = 15;
@@ -128,6 +129,58 @@ static void what_is_not_known_is_left_out(void **state)
     p.done = 0;
     assert_string_equal(drawn(&s, &p, 2), "\r\033[Ksetting up  0 done  0:24");
     close_screen(&s);
+}
+
+static void what_is_left_to_gain_is_said_where_it_is_known(void **state)
+{
+    (void)state;
+    struct screen s;
+    open_screen(&s, true, 200, 0);
+    kopt_tune_progress p = half_way();
+    p.remaining = 0.0312;
+    assert_non_null(strstr(drawn(&s, &p, 2), "(2.00\xc3\x97)  3.1 % to gain  300/min"));
+    close_screen(&s);
+}
+
+/* The last line that is said at the start. */
+static void assert_started(const kopt_tune_start *start, const char *line)
+{
+    struct screen s;
+    open_screen(&s, false, 0, 0);
+    s.call.start(s.call.user, start);
+    (void)fflush(s.c.err.file);
+    size_t n = strlen(line);
+    assert_true(s.bytes >= n);
+    assert_string_equal(s.text + s.bytes - n, line);
+    close_screen(&s);
+}
+
+static void whose_results_are_the_prior_is_said_at_the_start(void **state)
+{
+    (void)state;
+    kopt_tune_start start = {.kernel = "gemm",
+                             .problem = "{}",
+                             .device = "cuda:0",
+                             .device_name = "NVIDIA H200",
+                             .strategy = "forest",
+                             .store = "",
+                             .cartesian = 900,
+                             .valid = 800,
+                             .compilers = 4,
+                             .model = "",
+                             .prior = ""};
+    assert_started(&start, "kopt: 800 valid of 900 candidates, forest, 4 compile workers\n");
+    start.prior = "gemm K=512 on NVIDIA A4000";
+    start.prior_results = 4362;
+    start.prior_first = 10;
+    assert_started(&start, "kopt: prior: 4,362 results of gemm K=512 on NVIDIA A4000, the best "
+                           "10 first\n");
+    start.prior_results = start.prior_first = 1;
+    assert_started(&start,
+                   "kopt: prior: 1 result of gemm K=512 on NVIDIA A4000, the best one first\n");
+    start.prior_results = start.prior_first = 0;
+    assert_started(&start, "kopt: prior: no result of gemm K=512 on NVIDIA A4000 is in this "
+                           "space\n");
 }
 
 static void the_least_important_goes_first_on_a_narrow_terminal(void **state)
@@ -190,6 +243,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line_says_how_far_how_good_how_long_and_what_came),
         cmocka_unit_test(what_is_not_known_is_left_out),
+        cmocka_unit_test(what_is_left_to_gain_is_said_where_it_is_known),
+        cmocka_unit_test(whose_results_are_the_prior_is_said_at_the_start),
         cmocka_unit_test(the_least_important_goes_first_on_a_narrow_terminal),
         cmocka_unit_test(elsewhere_a_line_every_ten_seconds_and_none_with_q),
         cmocka_unit_test(a_message_wipes_the_line_first),

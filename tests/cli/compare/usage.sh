@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+peaks_json A >a.json
+try kopt compare
+try kopt compare a.json --methods random,,forest
+try kopt compare a.json --methods magic
+try kopt compare a.json --repeats 0
+try kopt compare a.json --until 2
+try kopt compare a.json --budget 0
+try kopt compare missing.json
+try kopt compare a.json --prior missing.json
+try kopt compare a.json --traces missing.jsonl
