@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Recorded spaces from kopt's store: of each configuration of a subject the newest result. A
- * race's row does not say what finding it out took: that of the search before it does. */
+ * race's row does not say what finding it out took: that of the search before it does. Nor does
+ * one whose image another subject had compiled: the row of that one does. */
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "replay/recorder.h"
@@ -8,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 enum {
@@ -112,6 +114,11 @@ static kopt_status only_subject(struct kp_store *st, const char *path, int64_t *
 
 struct reading {
     struct kp_recorder *r;
+    struct kp_store *store;
+    int64_t subject;
+    struct kp_buf tools;    /* what compiles it, see tools_of() */
+    struct kp_map compiled; /* configuration -> compile time, of other subjects */
+    bool looked;            /* for those */
     kopt_status st;
     kopt_error *err;
 };
@@ -125,17 +132,29 @@ static bool add_size(void *user, const char *key, const struct kp_json *value)
 }
 
 /* "gemm K=512,M=512 NVIDIA H200" */
-static void name_of(const struct kp_subject *s, struct kp_buf *out)
+static kopt_status name_of(const struct kp_subject *s, struct kp_buf *out, kopt_error *err)
 {
     struct kp_json *problem = NULL;
+    if (kp_json_parse(kp_str_from(s->problem), NULL, &problem, NULL) == KOPT_ENOMEM)
+        return kp_err_nomem(err);
     kp_buf_adds(out, s->kernel);
-    if (kp_json_parse(kp_str_from(s->problem), NULL, &problem, NULL) == KOPT_OK &&
-        kp_json_size(problem) > 0) {
+    if (kp_json_size(problem) > 0) {
         kp_buf_addc(out, ' ');
         (void)kp_json_each(problem, add_size, out);
     }
     kp_json_free(problem);
     kp_buf_addf(out, "%s%s", s->device[0] ? " " : "", s->device);
+    return kp_buf_status(out, err);
+}
+
+/* Two subjects of which this is the same compile their configurations alike. Nothing: the
+ * kernel is not known. */
+static void tools_of(const struct kp_subject *s, struct kp_buf *out)
+{
+    const char *const texts[] = {s->kernel, s->kernel_hash, s->backend, s->device,
+                                 s->arch,   s->driver,      s->compiler};
+    for (size_t i = 0; s->kernel_hash[0] && i < sizeof(texts) / sizeof(texts[0]); i++)
+        kp_buf_add(out, texts[i], strlen(texts[i]) + 1);
 }
 
 /* ["BM","BN"]; nothing happens where there is no such list. */
@@ -163,8 +182,10 @@ static bool take_subject(void *user, const struct kp_subject *s)
 {
     struct reading *x = user;
     struct kp_buf name = KP_BUF_INIT(TEXT_MAX);
-    name_of(s, &name);
-    x->st = kp_buf_status(&name, x->err);
+    tools_of(s, &x->tools);
+    x->st = name_of(s, &name, x->err);
+    if (x->st == KOPT_OK)
+        x->st = kp_buf_status(&x->tools, x->err);
     const kopt_recording_info texts = {.format = "kopt",
                                        .name = kp_buf_text(&name),
                                        .kernel = s->kernel,
@@ -181,33 +202,76 @@ static bool take_subject(void *user, const struct kp_subject *s)
 /* --- results -------------------------------------------------------------------------------
  */
 
-/* 0: another subject had compiled it already. */
-static double cost_of(double ns)
+static bool learn_compiled(void *user, const kopt_result *result, int64_t subject, int64_t run)
 {
-    return ns > 0 ? ns : (double)NAN;
+    struct reading *x = user;
+    (void)subject;
+    (void)run;
+    if (!(result->compile_ns > 0))
+        return true;
+    uint64_t *place = kp_map_put(&x->compiled, result->config, strlen(result->config), NULL);
+    if (!place) {
+        x->st = kp_err_nomem(x->err);
+        return false;
+    }
+    memcpy(place, &result->compile_ns, sizeof(*place));
+    return true;
 }
 
-static kopt_status add_result(struct kp_recorder *r, const kopt_result *result,
-                              const struct kp_json *config, kopt_error *err)
+static bool learn_subject(void *user, const struct kp_subject *s)
 {
-    const struct kp_recorded e = {.outcome = result->outcome,
-                                  .time_ns = result->median_ns,
-                                  .compile_ns = cost_of(result->compile_ns),
-                                  .measure_ns = cost_of(result->device_ns)};
-    return kp_recorder_add_exactly(r, &e, config, err);
+    struct reading *x = user;
+    struct kp_buf tools = KP_BUF_INIT(TEXT_MAX);
+    const struct kp_result_filter f = {
+        .subject = s->id, .outcome = -1, .newest = true, .no_samples = true};
+    tools_of(s, &tools);
+    bool twin = s->id != x->subject && tools.failed == KOPT_OK && tools.len == x->tools.len &&
+                memcmp(tools.ptr, x->tools.ptr, tools.len) == 0;
+    if (tools.failed != KOPT_OK)
+        x->st = kp_buf_status(&tools, x->err);
+    kp_buf_deinit(&tools);
+    if (twin) {
+        kopt_status st = kp_store_results(x->store, &f, learn_compiled, x, x->err);
+        x->st = x->st == KOPT_OK ? st : x->st;
+    }
+    return x->st == KOPT_OK;
+}
+
+/* What compiling took, also where it took nothing because another subject had the image
+ * already: what it took there. NaN: not known. */
+static double compile_ns(struct reading *x, const kopt_result *result)
+{
+    double ns = (double)NAN;
+    if (result->compile_ns > 0 || result->race)
+        return result->compile_ns > 0 ? result->compile_ns : ns;
+    if (!x->looked && x->tools.len > 0) {
+        kopt_status st = kp_store_subjects(x->store, NULL, learn_subject, x, x->err);
+        x->st = x->st == KOPT_OK ? st : x->st;
+    }
+    x->looked = true;
+    const uint64_t *known = kp_map_get(&x->compiled, result->config, strlen(result->config));
+    if (known)
+        memcpy(&ns, known, sizeof(ns));
+    return ns;
 }
 
 static bool take_result(void *user, const kopt_result *result, int64_t subject, int64_t run)
 {
     struct reading *x = user;
     struct kp_json *config = NULL;
+    const struct kp_recorded e = {.outcome = result->outcome,
+                                  .time_ns = result->median_ns,
+                                  .compile_ns = compile_ns(x, result),
+                                  .measure_ns = result->device_ns};
     (void)subject;
     (void)run;
+    if (x->st != KOPT_OK)
+        return false;
     x->st = kp_json_parse(kp_str_from(result->config), NULL, &config, NULL);
     if (x->st == KOPT_ENOMEM)
         (void)kp_err_nomem(x->err);
     else
-        x->st = add_result(x->r, result, config, x->err);
+        x->st = kp_recorder_add_exactly(x->r, &e, config, x->err);
     kp_json_free(config);
     return x->st == KOPT_OK;
 }
@@ -215,13 +279,16 @@ static bool take_result(void *user, const kopt_result *result, int64_t subject, 
 static kopt_status read_subject(struct kp_store *st, int64_t subject, struct kp_recorder *r,
                                 kopt_error *err)
 {
-    struct reading x = {.r = r, .err = err};
+    struct reading x = {
+        .r = r, .store = st, .subject = subject, .tools = KP_BUF_INIT(TEXT_MAX), .err = err};
     /* In the order of their numbers: what is newer comes later. */
     const struct kp_result_filter f = {
         .subject = subject, .outcome = -1, .newest = true, .no_samples = true};
     kopt_status code = kp_store_subject_get(st, subject, take_subject, &x, err);
     if (code == KOPT_OK && x.st == KOPT_OK)
         code = kp_store_results(st, &f, take_result, &x, err);
+    kp_buf_deinit(&x.tools);
+    kp_map_deinit(&x.compiled);
     return code == KOPT_OK ? x.st : code;
 }
 

@@ -82,6 +82,24 @@ static void assert_row(const struct kp_recording *r, const char *json, kopt_outc
 #define ASSERT_ROW(r, json, outcome, time, compile, measure) \
     assert_row(r, json, outcome, (const double[3]){time, compile, measure})
 
+static void fail_each_allocation(const char *path)
+{
+    bool done = false;
+    long n = 1;
+    for (; !done; n++) {
+        struct kp_recording *r = NULL;
+        kopt_error err = {0};
+        kp_alloc_fail_at(n);
+        kopt_status st = kp_recording_open(path, &r, &err);
+        kp_alloc_fail_at(0);
+        done = st == KOPT_OK;
+        if (!done && (st != KOPT_ENOMEM || r))
+            fail_msg("%s: allocation %ld: %d %s", path, n, (int)st, err.message);
+        kp_recording_close(r);
+    }
+    assert_true(n > 20);
+}
+
 /* --- Kernel Tuner --------------------------------------------------------------------------
  */
 
@@ -436,7 +454,8 @@ struct store {
     int64_t run;
 };
 
-static void store_subject(struct store *s, const char *kernel, const char *params)
+static void store_subject_of(struct store *s, const char *kernel, const char *params,
+                             const char *problem)
 {
     kopt_error err = {0};
     struct kp_subject subject = {.kernel = kernel,
@@ -447,7 +466,7 @@ static void store_subject(struct store *s, const char *kernel, const char *param
                                  .arch = "",
                                  .driver = "",
                                  .compiler = "",
-                                 .problem = "{\"M\":4,\"N\":8}",
+                                 .problem = problem,
                                  .data = "",
                                  .params = params};
     struct kp_store_run run = {.command = "",
@@ -464,12 +483,22 @@ static void store_subject(struct store *s, const char *kernel, const char *param
     s->run = run.id;
 }
 
-static void store_open(struct store *s, const char *path)
+static void store_subject(struct store *s, const char *kernel, const char *params)
+{
+    store_subject_of(s, kernel, params, "{\"M\":4,\"N\":8}");
+}
+
+static void store_reopen(struct store *s, const char *path)
 {
     kopt_error err = {0};
-    (void)unlink(path);
     if (kp_store_open(path, KP_STORE_WRITE, 1000, &s->st, &err) != KOPT_OK)
         fail_msg("%s", err.message);
+}
+
+static void store_open(struct store *s, const char *path)
+{
+    (void)unlink(path);
+    store_reopen(s, path);
 }
 
 /* costs: compile, device */
@@ -585,6 +614,36 @@ static void of_several_subjects_one_is_named(void **state)
     assert_true(n == 0 && !ids);
     assert_int_equal(kp_recording_subjects("none.json", &ids, &n, &err), KOPT_OK);
     assert_true(n == 0 && !ids);
+}
+
+/* Of another problem, with the images of the first. */
+static void what_another_subject_compiled_costs_the_same(void **state)
+{
+    struct store s;
+    char path[64];
+    (void)state;
+    store_open(&s, "twins.db");
+    store_subject(&s, "gemm", "");
+    fill_store(&s);
+    kp_store_close(s.st);
+    for (int other = 0; other < 2; other++) {
+        store_reopen(&s, "twins.db");
+        store_subject_of(&s, other ? "another gemm" : "gemm", "", "{\"M\":5}");
+        store_result(&s, "{\"BM\":1,\"BN\":1}", KOPT_OUT_OK, 4, COSTS(0, 2), 0);
+        store_result(&s, "{\"BM\":2,\"BN\":1}", KOPT_OUT_OK, 5, COSTS(0, 2), 0);
+        store_result(&s, "{\"BM\":2,\"BN\":2}", KOPT_OUT_OK, 6, COSTS(1, 2), 0);
+        store_result(&s, "{\"BM\":9,\"BN\":9}", KOPT_OUT_OK, 7, COSTS(0, 2), 0);
+        kp_store_close(s.st);
+        (void)snprintf(path, sizeof(path), "twins.db#%d", (int)s.subject);
+        struct kp_recording *r = open_path(path);
+        ASSERT_ROW(r, "{\"BM\":1,\"BN\":1}", KOPT_OUT_OK, 4, other ? 1 : 9, 2);
+        ASSERT_ROW(r, "{\"BM\":2,\"BN\":1}", KOPT_OUT_OK, 5, other ? 1 : 7, 2);
+        ASSERT_ROW(r, "{\"BM\":2,\"BN\":2}", KOPT_OUT_OK, 6, 1, 2);             /* its own */
+        ASSERT_ROW(r, "{\"BM\":9,\"BN\":9}", KOPT_OUT_OK, 7, other ? 1 : 7, 2); /* median */
+        kp_recording_close(r);
+        if (!other)
+            fail_each_allocation(path);
+    }
 }
 
 static void t4_of_a_store_is_the_same_space(void **state)
@@ -758,24 +817,6 @@ static void recordings_of_one_kernel_are_alike(void **state)
     kp_recording_close(d);
 }
 
-static void fail_each_allocation(const char *path)
-{
-    bool done = false;
-    long n = 1;
-    for (; !done; n++) {
-        struct kp_recording *r = NULL;
-        kopt_error err = {0};
-        kp_alloc_fail_at(n);
-        kopt_status st = kp_recording_open(path, &r, &err);
-        kp_alloc_fail_at(0);
-        done = st == KOPT_OK;
-        if (!done && (st != KOPT_ENOMEM || r))
-            fail_msg("%s: allocation %ld: %d %s", path, n, (int)st, err.message);
-        kp_recording_close(r);
-    }
-    assert_true(n > 20);
-}
-
 static void every_failing_allocation_is_clean(void **state)
 {
     struct store s;
@@ -807,6 +848,7 @@ int main(void)
         cmocka_unit_test(t4_results_cut_anywhere),
         cmocka_unit_test(a_store_with_one_subject_needs_no_number),
         cmocka_unit_test(of_several_subjects_one_is_named),
+        cmocka_unit_test(what_another_subject_compiled_costs_the_same),
         cmocka_unit_test(t4_of_a_store_is_the_same_space),
         cmocka_unit_test(spaces_that_kopt_recorded),
         cmocka_unit_test(problems_of_one_kernel_are_alike),
