@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    N_MIN = 16,        /* results before there is an estimate */
+    N_MIN = 20,        /* results before there is an estimate */
     SHARE_ANEW = 16,   /* a new one when 1 / 16 of the results have come on top */
     N_TREES = 16,      /* a deviation needs no more */
     MAX_RESULTS = 200, /* that the trees learn from */
@@ -239,11 +239,12 @@ static void look(struct kp_remain *r)
     }
     kp_candidates_cross(c, h, N_CROSS_ELITE, N_CHILDREN);
     predict(r);
-    r->signs = (struct kp_remain_signs){.told = (double)r->n_told,
-                                        .left = (double)kp_pool_left(r->env.pool),
-                                        .near = (double)near.n,
-                                        .near_left = (double)near.left,
-                                        .gain = expected_gain(r)};
+    r->signs =
+        (struct kp_remain_signs){.told = (double)r->n_told,
+                                 .left = (double)(kp_space_count(r->env.space) - r->n_told),
+                                 .near = (double)near.n,
+                                 .near_left = (double)near.left,
+                                 .gain = expected_gain(r)};
 }
 
 double kp_remain_formula(const struct kp_remain_signs *s)

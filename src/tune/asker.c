@@ -38,8 +38,6 @@ struct kp_asker {
     size_t owed; /* asks that wait for results */
     int64_t busy_ns;
     double until; /* 0 = never */
-    uint64_t min_told;
-    uint64_t n_told;
     double remaining;
     bool ended; /* an ask was answered with the end because of `until` */
 };
@@ -55,10 +53,10 @@ static void answer(struct kp_asker *a, const uint32_t *config)
     (void)eventfd_write(a->wake_fd, 1);
 }
 
-/* False where nothing is known: NaN is less than nothing. */
+/* False where nothing is known: NaN is not less than anything. */
 static bool is_enough(const struct kp_asker *a)
 {
-    return a->n_told >= a->min_told && a->remaining < a->until;
+    return a->remaining < a->until;
 }
 
 /* One ask, unlocked while the strategy thinks. False: it has to wait for results. */
@@ -92,7 +90,6 @@ static void carry_out_tell(struct kp_asker *a, double cost)
     int64_t ns = kp_clock_ns() - begun;
     (void)pthread_mutex_lock(&a->lock);
     a->busy_ns += ns;
-    a->n_told++;
     a->remaining = remaining;
     while (a->owed > 0 && !a->stop && carry_out_ask(a))
         a->owed--;
@@ -216,11 +213,10 @@ enum kp_answer kp_asker_take(struct kp_asker *a, uint32_t *config)
     return what;
 }
 
-void kp_asker_until(struct kp_asker *a, double until, uint64_t min)
+void kp_asker_until(struct kp_asker *a, double until)
 {
     (void)pthread_mutex_lock(&a->lock);
     a->until = until;
-    a->min_told = min;
     (void)pthread_mutex_unlock(&a->lock);
 }
 

@@ -29,10 +29,10 @@ enum kp_answer {
 };
 enum kp_answer kp_asker_take(struct kp_asker *a, uint32_t *config);
 
-/* Answer every ask with KP_ANSWER_END once the search expects to gain less than `until` and has
- * been told of `min` results: decided between two posts, so it is the same however long each
- * takes. Before the first post; the search keeps its estimate (search options, `remaining`). */
-void kp_asker_until(struct kp_asker *a, double until, uint64_t min);
+/* Answer every ask with KP_ANSWER_END once the search expects to gain less than `until`:
+ * decided between two posts, so it is the same however long each takes. Before the first post;
+ * the search keeps its estimate (search options, `remaining`). 0 = never. */
+void kp_asker_until(struct kp_asker *a, double until);
 /* kp_search_remaining() behind the last tell that was carried out; NaN before. */
 double kp_asker_remaining(struct kp_asker *a);
 /* Was an ask answered with the end because of kp_asker_until()? */

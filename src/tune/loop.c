@@ -10,12 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-enum {
-    POLL_MS = 100,
-    SAMPLES_MIN = 7,
-    UNTIL_MIN =
-        20 /* results before an estimate may end a search: the default's and some more */
-};
+enum { POLL_MS = 100, SAMPLES_MIN = 7 };
 static const double drop_ratio = 1.25; /* every sample this much over the best: not a winner */
 static const double sample_budget_ns = 2e9;
 
@@ -460,7 +455,7 @@ kopt_status kp_session_search(struct kp_session *s, kopt_error *err)
     kopt_status st = kp_asker_new(s->search, s->n_params, s->wake_fd, &s->asker, err);
     if (st != KOPT_OK)
         return st;
-    kp_asker_until(s->asker, s->o.until, UNTIL_MIN);
+    kp_asker_until(s->asker, s->o.until);
     st = search_loop(s, err);
     if (s->o.until > 0 && !kp_session_stopped(s))
         kp_asker_settle(s->asker);

@@ -3,6 +3,7 @@
 #include "support/test.h"
 #include "tune/asker.h"
 
+#include <math.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -142,12 +143,44 @@ static void settling_waits_for_every_answer(void **state)
     kp_search_free(s);
 }
 
+/* There is an estimate from 20 results on: ask number 20 + WINDOW is the first behind them. */
+static void asks_end_when_little_remains(void **state)
+{
+    const struct fixture *f = *state;
+    struct kp_search *s = NULL;
+    struct kp_asker *a = NULL;
+    uint32_t config[KP_PARAMS_MAX];
+    double costs[N_CONFIGS];
+    size_t n = 0;
+    size_t told = 0;
+    struct kp_search_options o = {.seed = 3, .window = WINDOW, .remaining = true};
+    assert_int_equal(kp_search_new("random", f->bound->space, &o, &s, NULL), KOPT_OK);
+    assert_int_equal(kp_asker_new(s, 2, f->fd, &a, NULL), KOPT_OK);
+    kp_asker_until(a, 0.99);
+    assert_true(isnan(kp_asker_remaining(a)));
+    for (int i = 0; i < WINDOW; i++)
+        kp_asker_ask(a);
+    while (take(f, a, config) == KP_ANSWER_CONFIG) {
+        assert_false(kp_asker_ended(a));
+        costs[n++] = cost_of(config);
+        kp_asker_tell(a, costs[told++]);
+        kp_asker_ask(a);
+    }
+    assert_int_equal(n, 20 + WINDOW - 1);
+    assert_true(kp_asker_ended(a));
+    kp_asker_settle(a);
+    assert_true(kp_asker_remaining(a) > 0 && kp_asker_remaining(a) < 0.99);
+    kp_asker_free(a);
+    kp_search_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_thread_gives_what_the_strategy_gives),
         cmocka_unit_test(it_can_be_freed_with_work_left),
         cmocka_unit_test(settling_waits_for_every_answer),
+        cmocka_unit_test(asks_end_when_little_remains),
     };
     return cmocka_run_group_tests_name("tune/asker", tests, set_up, tear_down);
 }
