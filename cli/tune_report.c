@@ -107,7 +107,7 @@ static void print_speedup(struct cli_tune_view *v, const kopt_tune_report *r)
 static const char *source_of(const kopt_tune_report *r)
 {
     return strcmp(r->best_from, "default") == 0 ? "the default"
-           : strcmp(r->best_from, "prior") == 0 ? "of the prior"
+           : strcmp(r->best_from, "prior") == 0 ? "from the prior"
                                                 : "from the search";
 }
 
