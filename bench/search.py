@@ -57,8 +57,9 @@ def replay_peers(python, files, peers):
     lines = []
     for folder in done.stdout.splitlines():
         for name, runs in peers.items():
-            traces = [json.loads(t) for t in (pathlib.Path(folder) / f"{name}.jsonl").read_text().splitlines()]
-            lines += [t for t in traces if t["seed"] <= runs]
+            text = (pathlib.Path(folder) / f"{name}.jsonl").read_text()
+            whole = text[:text.rfind("\n")]  # another process may be at the next
+            lines += [t for t in map(json.loads, whole.splitlines()) if t["seed"] <= runs]
     return lines
 
 
@@ -189,7 +190,7 @@ class Report:
 
 def print_tables(report, method):
     print(report.scores(), report.near(), report.overall(), sep="\n\n")
-    budgets = ", ".join(f"{name} {x['evaluations']}" for name, x in report.spaces.items())
+    budgets = ", ".join(f"{name} {x['budget']}" for name, x in report.spaces.items())
     print(f"\n{report.repeats} runs of each; budgets, in evaluations: {budgets}.")
     behind = report.behind(method)
     if behind:

@@ -5,12 +5,14 @@
     kopt store export 1 -o results.json
     kernel_tuner_cache.py results.json -o NAME.json[.gz]
 
-The parameters' values are those that occur, in ascending order. Times are in milliseconds in both formats."""
+The parameters' values are those that occur, in ascending order. Times are in milliseconds in both formats. A compile
+time of 0 - the image was there already - becomes the median of the others: a search would have had to make it."""
 import argparse
 import gzip
 import json
 import math
 import pathlib
+import statistics
 import sys
 
 # What T4 calls invalid, as Kernel Tuner's caches spell it in place of the time.
@@ -56,6 +58,9 @@ def cache_of(t4):
         if set(result["configuration"]) != set(names):
             sys.exit(f"{result['configuration']} has other parameters than the first")
         cache[",".join(str(result["configuration"][n]) for n in names)] = entry_of(result)
+    compiled = [e["compile_time"] for e in cache.values() if e["compile_time"] > 0]
+    for entry in cache.values():
+        entry["compile_time"] = entry["compile_time"] or (statistics.median(compiled) if compiled else 0)
     problem = about.get("problem", {})
     return {"device_name": about.get("device", ""), "kernel_name": about.get("kernel", ""),
             "problem_size": list(problem.values()) if isinstance(problem, dict) else problem, "tune_params_keys": names,

@@ -19,6 +19,7 @@ so the strategy's own, of the first seeds: later ones take shortcuts that change
 there already are not run again. Prints the folders, one a line."""
 import argparse
 import contextlib
+import fcntl
 import functools
 import gzip
 import hashlib
@@ -247,17 +248,36 @@ def out_of_time(*_):
     raise OutOfTime
 
 
+def whole_lines(path):
+    text = path.read_text() if path.exists() else ""
+    return text[:text.rfind("\n") + 1]
+
+
 def seeds_in(path):
-    if not path.exists():
-        return set()
-    seeds = set()
-    text = path.read_text()
-    whole = text[:text.rfind("\n") + 1]
-    if whole != text:  # cut while it was written
-        path.write_text(whole)
-    for line in whole.splitlines():
-        seeds.add(json.loads(line)["seed"])
-    return seeds
+    return {json.loads(line)["seed"] for line in whole_lines(path).splitlines()}
+
+
+@contextlib.contextmanager
+def appending(path):
+    """Behind its last whole line, while no other process does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        f.truncate(len(whole_lines(path).encode()))
+        yield f
+
+
+def run_missing(space, strategy, a, file):
+    begun, evaluations, runs = time.process_time(), 0, 0
+    with appending(file) as f:
+        for seed in sorted(set(range(1, a.repeats + 1)) - seeds_in(file)):
+            line = space.run(strategy, seed, a.limit, seed <= TIMED)
+            evaluations, runs = evaluations + len(line["times_ns"]), runs + 1
+            f.write(json.dumps(line, separators=(",", ":")) + "\n")
+            f.flush()
+    took = time.process_time() - begun
+    print(f"{strategy} on {space.name}: {runs} runs, {evaluations} evaluations, {took:.1f} s, "
+          f"{1e3 * took / max(evaluations, 1):.2f} ms each", file=sys.stderr, flush=True)
 
 
 def main():
@@ -274,22 +294,10 @@ def main():
     spaces = {}
     for strategy in a.strategies.split(","):
         for path in a.spaces:
-            name, file = name_of(path), folders[path] / f"{strategy}.jsonl"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            missing = [s for s in range(1, a.repeats + 1) if s not in seeds_in(file)]
-            if not missing:
-                continue
-            space = spaces.get(path) or spaces.setdefault(path, Space(path))
-            begun, evaluations = time.process_time(), 0
-            with file.open("a") as f:
-                for seed in missing:
-                    line = space.run(strategy, seed, a.limit, seed <= TIMED)
-                    evaluations += len(line["times_ns"])
-                    f.write(json.dumps(line, separators=(",", ":")) + "\n")
-                    f.flush()
-            took = time.process_time() - begun
-            print(f"{strategy} on {name}: {len(missing)} runs, {evaluations} evaluations, {took:.1f} s, "
-                  f"{1e3 * took / max(evaluations, 1):.2f} ms each", file=sys.stderr, flush=True)
+            file = folders[path] / f"{strategy}.jsonl"
+            if len(seeds_in(file) & set(range(1, a.repeats + 1))) < a.repeats:
+                space = spaces.get(path) or spaces.setdefault(path, Space(path))
+                run_missing(space, strategy, a, file)
     print("\n".join(map(str, folders.values())))
 
 
