@@ -49,7 +49,7 @@ kopt_status kp_recorder_add_exactly(struct kp_recorder *r, const struct kp_recor
         if (st != KOPT_OK)
             return st;
     }
-    if (kp_json_size(config) > 0 && kp_json_size(config) == r->n_params)
+    if (r->learned && kp_json_size(config) == r->n_params)
         return kp_recorder_add_among(r, entry, config, err);
     kp_recorder_left_out(r, 1, false);
     return KOPT_OK;
@@ -60,6 +60,7 @@ kopt_status kp_recorder_add_among(struct kp_recorder *r, const struct kp_recorde
 {
     struct kp_value values[KP_PARAMS_MAX];
     struct kp_recorded e = *entry;
+    KP_CHECK(r->learned);
     bool usable = e.outcome != KOPT_OUT_OK || (isfinite(e.time_ns) && e.time_ns > 0);
     for (size_t i = 0; usable && i < r->n_params; i++)
         usable = value_of(kp_json_get(members, r->learned[i].name), &values[i]);

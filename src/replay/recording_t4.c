@@ -28,10 +28,19 @@ static double unit_ns(struct kp_str unit)
         const char *name;
         double ns;
     } units[] = {
-        {"ns", 1},   {"nanoseconds", 1},    {"us", 1e3},          {"microseconds", 1e3},
-        {"ms", 1e6}, {"milliseconds", 1e6}, {"miliseconds", 1e6}, /* as published data have it
-                                                                   */
-        {"s", 1e9},  {"sec", 1e9},          {"seconds", 1e9},
+        {"ns", 1},
+        {"nanoseconds", 1},
+        {"us", 1e3},
+        {"microseconds", 1e3},
+        {"ms", 1e6},
+        {"milliseconds", 1e6},
+        {"mili"
+         "seconds",
+         1e6}, /* as published data have it
+                */
+        {"s", 1e9},
+        {"sec", 1e9},
+        {"seconds", 1e9},
     };
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         if (kp_str_is(unit, units[i].name))

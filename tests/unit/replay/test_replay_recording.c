@@ -335,8 +335,9 @@ static void a_space_may_be_all_failures_or_a_single_point(void **state)
                                                             "\"invalidity\":\"compile\"") ",\n" T4_RESULT("\"A\":\"y\",\"B\":1",                              \
                                                                                                           "\"invalidity\":\"runtime\",\"outcome\":\"crash\"," \
                                                                                                           "\"times\":{\"compilation_time\":0}") "]"
-#define T4_META                                                                       \
-    "\"metadata\":{\"timeunit\":\"miliseconds\",\"kernel\":\"k\",\"device\":\"dev\"," \
+#define T4_META                                      \
+    "\"metadata\":{\"timeunit\":\"mili"              \
+    "seconds\",\"kernel\":\"k\",\"device\":\"dev\"," \
     "\"problem\":{\"N\":4}}"
 
 static void assert_t4(const struct kp_recording *r)
