@@ -22,8 +22,8 @@ double kp_log2_portable(double x)
     return e + 2 * t * sum * 1.4426950408889634;
 }
 
-/* x = n + f with |f| <= 1/2, and 2^f = exp(f log 2) by its series: |f log 2| < 0.347, so that the
- * first term left out, 0.347^15 / 15!, is below 1e-19. ldexp() is exact. */
+/* x = n + f with |f| <= 1/2, and 2^f = exp(f log 2) by its series: |f log 2| < 0.347, so that
+ * the first term left out, 0.347^15 / 15!, is below 1e-19. ldexp() is exact. */
 double kp_exp2_portable(double x)
 {
     if (x > 1100)

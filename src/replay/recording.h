@@ -35,8 +35,9 @@ kopt_status kp_recording_subjects(const char *path, int64_t **ids, size_t *n, ko
 bool kp_recording_alike(const struct kp_recording *a, const struct kp_recording *b);
 
 /* Random search without repetition after m evaluations, expected (Willemsen et al. 2024): with
- * the N ok times sorted from worst to best, the one numbered round(m (N + 1) / (m + 1)). For
- * time-based scores m need not be whole. */
+ * the N ok times sorted from worst to best, the one numbered round(m (N + 1) / (m + 1)),
+ * counted from 0. (Expected is the one counted so from 1; we keep to the published form.) For
+ * scores over time m need not be whole. */
 double kp_recording_random(const struct kp_recording *r, double m);
 
 /* --- for the readers ------------------------------------------------------------------------

@@ -7,8 +7,7 @@ double kp_recording_random(const struct kp_recording *r, double m)
 {
     double n = (double)r->n_ok;
     double place = round(m * (n + 1) / (m + 1));
-    place = place < 1 ? 1 : place > n ? n : place;
-    return r->sorted[(size_t)place - 1];
+    return r->sorted[place < n - 1 ? (size_t)place : r->n_ok - 1];
 }
 
 static double optimum(const struct kp_recording *r)

@@ -6,15 +6,16 @@
 /* Sums of some hundred terms of order one. */
 static const double rounding = 1e-9;
 
-/* 100 .. 199 sorted from worst: random search after m is number round(101 m / (m + 1)). */
+/* 100 .. 199 sorted from worst: random search after m is number round(101 m / (m + 1)), from 0.
+ */
 static void random_search_follows_the_closed_form(void **state)
 {
     (void)state;
     struct kp_recording *r = recorded_grid("line", 100, 1, recorded_line);
     assert_int_equal(r->n_ok, 100);
-    assert_true(kp_recording_random(r, 1) == 200 - 51);   /* 50.5 rounds away from zero */
-    assert_true(kp_recording_random(r, 9) == 200 - 91);   /* 90.9 */
-    assert_true(kp_recording_random(r, 99) == 200 - 100); /* 99.99 */
+    assert_true(kp_recording_random(r, 1) == 199 - 51); /* 50.5 rounds away from zero */
+    assert_true(kp_recording_random(r, 9) == 199 - 91); /* 90.9 */
+    assert_true(kp_recording_random(r, 99) == 100);     /* 99.99 */
     assert_true(kp_recording_random(r, 1e9) == 100);
     assert_true(kp_recording_random(r, 0) == 199);
     kp_recording_close(r);
