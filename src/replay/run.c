@@ -5,9 +5,9 @@
 #include "math/portable.h"
 #include "os/clock.h"
 #include "search/search.h"
+#include "space/transfer.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { WINDOW_MAX = 256, COMPILERS_MAX = 1024 };
 
@@ -188,86 +188,20 @@ struct opinion {
     uint32_t n_failed;
 };
 
-/* The parameter of `from` that has each name of r, and each of its values as an index of r;
- * UINT32_MAX where r has no such value. */
-struct mapping {
-    uint32_t param[KP_PARAMS_MAX];
-    uint32_t *values; /* of all parameters of `from`, one after another */
-    size_t first[KP_PARAMS_MAX];
-};
-
-static bool find_param(const struct kp_space *s, const char *name, uint32_t *out)
-{
-    for (size_t i = 0; i < kp_space_n_params(s); i++) {
-        if (strcmp(kp_space_param(s, i)->name, name) == 0) {
-            *out = (uint32_t)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* 1, 1.0 and true are the same number to whoever recorded them. */
-static uint32_t index_like(const struct kp_param *p, struct kp_value v)
-{
-    for (uint32_t i = 0; i < p->n_values; i++) {
-        int order = 1;
-        if (kp_value_compare(p->values[i], v, &order) && order == 0)
-            return i;
-    }
-    return UINT32_MAX;
-}
-
-static kopt_status map_values(const struct kp_space *to, const struct kp_space *from,
-                              struct mapping *m, kopt_error *err)
-{
-    size_t n = 0;
-    size_t n_params = kp_space_n_params(from);
-    for (size_t i = 0; i < n_params; i++) {
-        m->first[i] = n;
-        n += kp_space_param(from, i)->n_values;
-    }
-    m->values = kp_calloc(n + 1, sizeof(*m->values));
-    if (!m->values)
-        return kp_err_nomem(err);
-    for (size_t i = 0; i < n_params; i++) {
-        const struct kp_param *p = kp_space_param(from, i);
-        if (!find_param(to, p->name, &m->param[i]))
-            return kp_err(err, KOPT_EINPUT, "there is no parameter %s in the space", p->name);
-        for (uint32_t v = 0; v < p->n_values; v++)
-            m->values[m->first[i] + v] =
-                index_like(kp_space_param(to, m->param[i]), p->values[v]);
-    }
-    return KOPT_OK;
-}
-
-/* False: r has no such configuration. */
-static bool map_config(const struct kp_recording *r, const struct mapping *m,
-                       const uint32_t *from, uint64_t *rank)
-{
-    uint32_t config[KP_PARAMS_MAX];
-    for (size_t i = 0; i < kp_space_n_params(r->space); i++) {
-        uint32_t v = m->values[m->first[i] + from[i]];
-        if (v == UINT32_MAX)
-            return false;
-        config[m->param[i]] = v;
-    }
-    return kp_space_rank(r->space, config, rank);
-}
-
 static kopt_status ask_source(const struct kp_recording *r, const struct kp_recording *from,
                               struct opinion *opinions, kopt_error *err)
 {
-    struct mapping m = {.values = NULL};
-    uint32_t config[KP_PARAMS_MAX];
+    struct kp_transfer *t = NULL;
+    uint32_t theirs[KP_PARAMS_MAX];
+    uint32_t ours[KP_PARAMS_MAX];
     if (!kp_recording_alike(r, from))
         return kp_err(err, KOPT_EINPUT, "%s is of another kernel or has other parameters",
                       from->info.name);
-    kopt_status st = map_values(r->space, from->space, &m, err);
+    kopt_status st = kp_transfer_new(from->space, r->space, &t, err);
     for (uint64_t i = 0; st == KOPT_OK && i < kp_space_count(from->space); i++) {
         uint64_t rank = 0;
-        (void)kp_space_at(from->space, i, config, NULL);
-        if (!map_config(r, &m, config, &rank))
+        (void)kp_space_at(from->space, i, theirs, NULL);
+        if (!kp_transfer_config(t, theirs, ours) || !kp_space_rank(r->space, ours, &rank))
             continue;
         if (isfinite(from->time_ns[i])) {
             opinions[rank].sum += kp_log2_portable(from->time_ns[i] / from->info.best_ns);
@@ -276,7 +210,7 @@ static kopt_status ask_source(const struct kp_recording *r, const struct kp_reco
             opinions[rank].n_failed++;
         }
     }
-    kp_free(m.values);
+    kp_transfer_free(t);
     return st;
 }
 
