@@ -142,3 +142,10 @@ void kp_candidates_likely(struct kp_candidates *c, const struct kp_prior *p, siz
         child(c, a, likely(c, p), k % 2 == 0);
     }
 }
+
+void kp_candidates_listed(struct kp_candidates *c, const struct kp_prior *p, size_t n)
+{
+    size_t before = c->n;
+    for (size_t k = 0; k < p->n && c->n - before < n; k++)
+        kp_candidates_add(c, p->configs + k * p->n_params);
+}

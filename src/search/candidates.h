@@ -45,4 +45,7 @@ void kp_candidates_cross(struct kp_candidates *c, const struct kp_history *h, si
  * rules are broken. */
 void kp_candidates_likely(struct kp_candidates *c, const struct kp_prior *p, size_t n);
 
+/* The first `n` of a prior's configurations that are left. */
+void kp_candidates_listed(struct kp_candidates *c, const struct kp_prior *p, size_t n);
+
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts that the forest strategy is made of, and that they help. */
 #include "search/candidates.h"
+#include "search/elsewhere.h"
 #include "search/features.h"
+#include "search/gain.h"
+#include "search/gp.h"
 #include "search/history.h"
 #include "search/search.h"
 #include "search/trees.h"
@@ -246,6 +249,251 @@ static void candidates_are_valid_new_and_bounded(void **state)
     text_space_close(&t);
 }
 
+/* --- the Gaussian process ----------------------------------------------------------------- */
+
+/* Against the C library's erfc(), which loses its last digits in the tail's difference: there
+ * against the asymptotic series, 1 - 3 / z^2 + 15 / z^4 - .. of density / z^2. */
+static void an_expected_gain_is_exact_far_out_too(void **state)
+{
+    (void)state;
+    for (double z = -5; z <= 8; z += 0.125) {
+        double density = 0.3989422804014327 * exp(-z * z / 2);
+        double want = z * 0.5 * erfc(-z / sqrt(2)) + density;
+        double got = kp_expected_gain(3 - 0.5 * z, 0.5, 3);
+        assert_true(fabs(got - 0.5 * want) < 1e-6 * want);
+    }
+    for (double z = -36; z <= -20; z += 4) {
+        double q = 1 / (z * z);
+        double density = 0.3989422804014327 * exp(-z * z / 2);
+        double want = density * q * (1 - 3 * q + 15 * q * q - 105 * q * q * q);
+        assert_true(fabs(kp_expected_gain(-z, 1, 0) - want) < 1e-5 * want);
+    }
+    assert_true(kp_expected_gain(1, 0.1, 0) < kp_expected_gain(1, 0.2, 0));
+    assert_true(kp_expected_gain(2, 0.1, 0) < kp_expected_gain(1, 0.1, 0));
+}
+
+/* 16 values with odd parts, 8 powers of two, a name, one with more values than have a table of
+ * pairs. */
+static const char *const mixed[] = {
+    "{16,32,48,64,80,96,112,128,144,160,176,192,208,224,240,256}",
+    "{1,2,4,8,16,32,64,128}",
+    "{\"a\",\"b\",\"c\"}",
+    "{1..100}",
+    NULL,
+    NULL};
+enum { MIXED = 4 };
+
+static double smooth(const uint32_t *c)
+{
+    double d = ((double)c[0] - 9) / 15;
+    return 4 * d * d + 0.2 * fabs((double)c[1] - 3) + (c[2] == 1 ? 0 : 0.7) +
+           0.004 * (double)c[3];
+}
+
+struct process {
+    struct text_space t;
+    struct kp_features features;
+    struct kp_gp *gp;
+    struct kp_rng rng;
+};
+
+static void process_open(struct process *p, size_t max, bool with_side)
+{
+    text_space_open(&p->t, mixed);
+    kp_rng_init(&p->rng, 1);
+    assert_int_equal(kp_features_init(&p->features, p->t.space, NULL), KOPT_OK);
+    assert_int_equal(kp_gp_new(p->t.space, &p->features, max, with_side, &p->gp, NULL),
+                     KOPT_OK);
+}
+
+static void process_close(struct process *p)
+{
+    kp_gp_free(p->gp);
+    kp_features_deinit(&p->features);
+    text_space_close(&p->t);
+}
+
+static void a_process_learns_a_function_and_knows_where_it_does_not(void **state)
+{
+    (void)state;
+    enum { N = 60, TESTS = 100 };
+    struct process p;
+    uint32_t c[MIXED];
+    double mean = 0;
+    double dev = 0;
+    process_open(&p, N, false);
+    for (size_t i = 0; i < N; i++) {
+        kp_space_sample(p.t.space, &p.rng, c);
+        kp_gp_add(p.gp, c, 0, smooth(c));
+    }
+    kp_gp_learn(p.gp, 60, &p.rng);
+    kp_gp_predict(p.gp, c, 0, &mean, &dev); /* the last one that was observed */
+    assert_true(fabs(mean - smooth(c)) < 0.1);
+    double known = dev;
+    double error = 0;
+    double spread = 0;
+    int outside = 0;
+    for (size_t i = 0; i < TESTS; i++) {
+        kp_space_sample(p.t.space, &p.rng, c);
+        kp_gp_predict(p.gp, c, 0, &mean, &dev);
+        error += fabs(mean - smooth(c)) / TESTS;
+        spread += dev / TESTS;
+        outside += fabs(mean - smooth(c)) > 3 * dev ? 1 : 0;
+    }
+    /* It spans 0 to 3; guessing its mean is wrong by 0.5. */
+    assert_true(error < 0.15);
+    assert_true(known < 0.5 * spread);
+    assert_true(outside <= 10);
+    process_close(&p);
+}
+
+/* The guess is the mean, and never promises less than there is; a believed point changes no
+ * mean, and makes known what is near it. */
+static void guesses_bound_and_beliefs_only_narrow(void **state)
+{
+    (void)state;
+    enum { N = 20, TESTS = 50 };
+    struct process p;
+    uint32_t c[TESTS][MIXED];
+    double mean[TESTS];
+    double most[TESTS];
+    double before[TESTS];
+    double m = 0;
+    process_open(&p, N + 2, false);
+    for (size_t i = 0; i < TESTS; i++)
+        kp_space_sample(p.t.space, &p.rng, c[i]);
+    for (size_t i = 0; i < N; i++)
+        kp_gp_add(p.gp, c[i], 0, smooth(c[i]));
+    kp_gp_learn(p.gp, 20, &p.rng);
+    kp_gp_guess(p.gp, c[0], NULL, TESTS, mean, most);
+    for (size_t i = 0; i < TESTS; i++) {
+        kp_gp_predict(p.gp, c[i], 0, &m, &before[i]);
+        assert_true(fabs(m - mean[i]) < 1e-6); /* of a span of 3; rounding is less */
+        assert_true(before[i] <= most[i] * (1 + 1e-9));
+    }
+    kp_gp_believe(p.gp, c[N], 0);
+    kp_gp_believe(p.gp, c[N + 1], 0);
+    kp_gp_believe(p.gp, c[N + 2], 0); /* there is no room: passed over */
+    for (size_t i = 0; i < TESTS; i++) {
+        double dev = 0;
+        kp_gp_predict(p.gp, c[i], 0, &m, &dev);
+        assert_true(fabs(m - mean[i]) < 1e-6);
+        assert_true(dev <= before[i] * (1 + 1e-9));
+        assert_true(i < N || i > N + 1 || dev < 0.5 * before[i]);
+    }
+    process_close(&p);
+}
+
+/* `sign` times what is known beforehand, and nothing else, is the cost. */
+static double error_with_side(double sign)
+{
+    enum { N = 12, TESTS = 50 };
+    struct process p;
+    uint32_t c[MIXED];
+    double error = 0;
+    process_open(&p, N, true);
+    for (size_t i = 0; i < N + TESTS; i++) {
+        double side = 4 * kp_rng_f64(&p.rng) - 2;
+        double mean = 0;
+        double dev = 0;
+        kp_space_sample(p.t.space, &p.rng, c);
+        if (i < N)
+            kp_gp_add(p.gp, c, side, sign * side);
+        if (i == N)
+            kp_gp_learn(p.gp, 60, &p.rng);
+        if (i < N)
+            continue;
+        kp_gp_predict(p.gp, c, side, &mean, &dev);
+        error += fabs(mean - sign * side) / TESTS;
+    }
+    process_close(&p);
+    return error;
+}
+
+static void the_worth_and_the_sign_of_a_side_are_learned(void **state)
+{
+    (void)state;
+    assert_true(error_with_side(1) < 0.3); /* guessing the mean is wrong by 1 */
+    assert_true(error_with_side(-1) < 0.3);
+}
+
+static void a_process_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct text_space t;
+    struct kp_features f;
+    text_space_open(&t, mixed);
+    assert_int_equal(kp_features_init(&f, t.space, NULL), KOPT_OK);
+    bool worked = false;
+    for (long n = 1; !worked; n++) {
+        struct kp_gp *g = NULL;
+        kp_alloc_fail_at(n);
+        kopt_status st = kp_gp_new(t.space, &f, 10, true, &g, NULL);
+        kp_alloc_fail_at(0);
+        worked = st == KOPT_OK;
+        assert_true(worked || (st == KOPT_ENOMEM && !g));
+        kp_gp_free(g);
+    }
+    kp_features_deinit(&f);
+    text_space_close(&t);
+}
+
+/* Of mean 0 and deviation 1; a failure is as bad as the worst; what is not listed is guessed
+ * from what is near. */
+static void results_elsewhere_speak_of_every_configuration(void **state)
+{
+    (void)state;
+    static const char *const text[] = {"{1..40}", "{1..4}", NULL, NULL};
+    struct text_space t;
+    struct kp_features f;
+    struct kp_elsewhere e;
+    struct kp_prior prior;
+    struct kp_rng rng;
+    uint32_t configs[160][2];
+    double costs[160];
+    size_t n = 0;
+    text_space_open(&t, text);
+    kp_rng_init(&rng, 1);
+    for (uint32_t i = 0; i < 40; i++) {
+        for (uint32_t j = 0; j < 4; j++) {
+            if (i % 5 == 2) /* not listed */
+                continue;
+            configs[n][0] = i;
+            configs[n][1] = j;
+            costs[n++] = i == 39 ? (double)INFINITY : pow(2, 0.1 * i);
+        }
+    }
+    struct kp_results results = {configs[0], costs, n};
+    assert_int_equal(kp_prior_of_results(&prior, t.space, &results, 5, NULL), KOPT_OK);
+    assert_int_equal(kp_features_init(&f, t.space, NULL), KOPT_OK);
+    struct kp_search_env env = {.space = t.space, .n_params = 2, .rng = &rng, .prior = &prior};
+    assert_int_equal(kp_elsewhere_init(&e, &env, &f, NULL), KOPT_OK);
+    double sum = 0;
+    double squares = 0;
+    size_t n_ok = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = kp_elsewhere_at(&e, configs[i]);
+        if (isfinite(costs[i])) {
+            sum += x;
+            squares += x * x;
+            n_ok++;
+        }
+    }
+    assert_true(fabs(sum) < 1e-9 * (double)n_ok);
+    assert_true(fabs(squares / (double)n_ok - 1) < 1e-9);
+    assert_true(kp_elsewhere_at(&e, (uint32_t[]){39, 1}) ==
+                kp_elsewhere_at(&e, (uint32_t[]){38, 1}));
+    double low = kp_elsewhere_at(&e, (uint32_t[]){11, 1});
+    double high = kp_elsewhere_at(&e, (uint32_t[]){13, 1});
+    double between = kp_elsewhere_at(&e, (uint32_t[]){12, 1});
+    assert_true(low < high);
+    assert_true(between > low - 0.2 && between < high + 0.2); /* one of 40 steps is 0.09 */
+    kp_elsewhere_deinit(&e);
+    kp_features_deinit(&f);
+    kp_prior_deinit(&prior);
+    text_space_close(&t);
+}
+
 /* 1 at the best configuration; tile sizes and a schedule interact, one region fails. */
 static double made_up_cost(const uint32_t *c)
 {
@@ -342,6 +590,12 @@ int main(void)
         cmocka_unit_test(trees_of_one_or_equal_observations_are_leaves),
         cmocka_unit_test(the_deepest_trees_fit),
         cmocka_unit_test(candidates_are_valid_new_and_bounded),
+        cmocka_unit_test(an_expected_gain_is_exact_far_out_too),
+        cmocka_unit_test(a_process_learns_a_function_and_knows_where_it_does_not),
+        cmocka_unit_test(guesses_bound_and_beliefs_only_narrow),
+        cmocka_unit_test(the_worth_and_the_sign_of_a_side_are_learned),
+        cmocka_unit_test(a_process_without_memory_is_an_error),
+        cmocka_unit_test(results_elsewhere_speak_of_every_configuration),
         cmocka_unit_test(the_default_is_better_than_random),
         cmocka_unit_test(regions_that_fail_are_avoided),
     };

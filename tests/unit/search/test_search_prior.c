@@ -229,6 +229,104 @@ static void no_memory_is_an_error_at_the_start(void **state)
     text_space_close(&t);
 }
 
+/* --- results from elsewhere ----------------------------------------------------------------
+ */
+
+static void results_are_ordered_and_each_configuration_counts_once(void **state)
+{
+    (void)state;
+    static const uint32_t configs[][2] = {{3, 3},  {1, 2}, {0, 9}, {1, 2}, {5, 2},
+                                          {0, 16}, {4, 4}, {2, 2}, {6, 6}, {7, 7}};
+    /* {1, 2} twice; {5, 2} breaks the rule; {0, 16} has no such value; {4, 4} failed; the last
+     * two are no costs */
+    static const double costs[] = {4, 8, 2, 1, 0.5, 0.5, (double)INFINITY, 4, 0, (double)NAN};
+    static const uint32_t want[][2] = {{1, 2}, {0, 9}, {3, 3}, {2, 2}, {4, 4}};
+    static const double of_best[] = {1, 0.5, 0.25, 0.25, 0};
+    struct kp_results results = {configs[0], costs, sizeof(costs) / sizeof(costs[0])};
+    struct text_space t;
+    struct kp_prior p;
+    text_space_open(&t, small);
+    assert_int_equal(kp_prior_of_results(&p, t.space, &results, 3, NULL), KOPT_OK);
+    assert_true(p.measured);
+    assert_int_equal(p.n_first, 3);
+    assert_int_equal(p.n, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_memory_equal(p.configs + 2 * i, want[i], sizeof(want[i]));
+        assert_int_equal(kp_prior_find(&p, t.space, want[i]), i);
+        assert_true(fabs(exp(p.logp[i]) - of_best[i]) < 1e-12);
+    }
+    kp_prior_deinit(&p);
+    text_space_close(&t);
+}
+
+static void results_that_say_nothing_are_a_prior_of_none(void **state)
+{
+    (void)state;
+    static const uint32_t configs[][2] = {{5, 2}, {4, 4}, {2, 2}};
+    static const double costs[] = {1, -1, (double)INFINITY};
+    struct kp_results results = {configs[0], costs, 2};
+    struct text_space t;
+    struct kp_prior p;
+    uint64_t ranks[20];
+    text_space_open(&t, small);
+    for (size_t i = 0; i < 3; i++) { /* nothing valid, one failure, no results at all */
+        results.n = i == 0 ? 2 : i == 1 ? 3 : 0;
+        assert_int_equal(kp_prior_of_results(&p, t.space, &results, 3, NULL), KOPT_OK);
+        assert_int_equal(p.n, i == 1 ? 1 : 0);
+        assert_true(p.n == 0 || isinf(p.logp[0]));
+        struct plan plan = {
+            .strategy = "forest", .seed = 1, .window = 2, .budget = 20, .prior = &p};
+        assert_int_equal(run(&t, &plan, ranks), 20);
+        kp_prior_deinit(&p);
+    }
+    text_space_close(&t);
+}
+
+/* The cheaper half of what there is room for, and the others from the whole rest. */
+static void of_too_many_results_the_best_and_some_of_the_rest_stay(void **state)
+{
+    (void)state;
+    enum { N = KP_PRIOR_MAX + 10000 };
+    struct text_space t;
+    struct kp_prior p;
+    text_space_open(&t, large);
+    uint32_t *configs = kp_calloc((size_t)N * LARGE_PARAMS, sizeof(*configs));
+    double *costs = kp_calloc(N, sizeof(*costs));
+    assert_true(configs && costs);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(kp_space_at(t.space, i, configs + i * LARGE_PARAMS, NULL), KOPT_OK);
+        costs[i] = (double)(1 + i * 7919 % N); /* each of 1 .. N once */
+    }
+    struct kp_results results = {configs, costs, N};
+    assert_int_equal(kp_prior_of_results(&p, t.space, &results, 10, NULL), KOPT_OK);
+    assert_int_equal(p.n, KP_PRIOR_MAX);
+    double last = 0;
+    for (size_t i = 0; i < p.n; i++) {
+        double cost = exp(-p.logp[i]);
+        assert_true(cost > last);
+        if (i < KP_PRIOR_MAX / 2)
+            assert_true(fabs(cost - (double)(i + 1)) < 1e-6 * cost);
+        else /* of N - half as many as half: no gap is wider than this */
+            assert_true(cost < last + 2.5);
+        last = cost;
+    }
+    assert_true(last > 0.999 * N);
+    kp_prior_deinit(&p);
+    for (long n = 1;; n++) {
+        kp_alloc_fail_at(n);
+        kopt_status st = kp_prior_of_results(&p, t.space, &results, 10, NULL);
+        kp_alloc_fail_at(0);
+        if (st == KOPT_OK)
+            break;
+        assert_int_equal(st, KOPT_ENOMEM);
+        kp_prior_deinit(&p);
+    }
+    kp_prior_deinit(&p);
+    kp_free(configs);
+    kp_free(costs);
+    text_space_close(&t);
+}
+
 /* --- what it is worth --------------------------------------------------------------------- */
 
 /* Evaluations until a cost of at most `goal`; `most` where it was not reached. */
@@ -314,6 +412,53 @@ static void a_good_list_is_sooner_and_a_bad_one_costs_its_length(void **state)
     text_space_close(&t);
 }
 
+/* What the space costs elsewhere, at 400 configurations all over it. `sense` 1: the same, but
+ * for a shift of the best block; -1: what is good here is bad there. */
+static void measured_elsewhere(struct kp_prior *p, const struct text_space *t, int sense)
+{
+    enum { N = 400 };
+    static uint32_t configs[N][LARGE_PARAMS];
+    static double costs[N];
+    struct kp_rng rng;
+    kp_rng_init(&rng, 7);
+    for (size_t i = 0; i < N; i++) {
+        kp_space_sample(t->space, &rng, configs[i]);
+        uint32_t moved[LARGE_PARAMS];
+        memcpy(moved, configs[i], sizeof(moved));
+        moved[0] = moved[0] < 17 ? moved[0] + 2 : moved[0];
+        double cost = cost_of(moved);
+        costs[i] = sense > 0 || isinf(cost) ? cost : 1 / cost;
+    }
+    struct kp_results results = {configs[0], costs, N};
+    assert_int_equal(kp_prior_of_results(p, t->space, &results, 10, NULL), KOPT_OK);
+    assert_int_equal(p->n_first, 10);
+}
+
+static double with_results(const struct text_space *t, int sense)
+{
+    struct kp_prior p;
+    measured_elsewhere(&p, t, sense);
+    double n = mean_evaluations(t, &p);
+    kp_prior_deinit(&p);
+    return n;
+}
+
+static void results_from_elsewhere_help_and_misleading_ones_cost_little(void **state)
+{
+    (void)state;
+    struct text_space t;
+    text_space_open(&t, large);
+    double without = mean_evaluations(&t, NULL);
+    double good = with_results(&t, 1);
+    double bad = with_results(&t, -1);
+    print_message("to within 10 %%: %.1f evaluations without results from elsewhere, %.1f with "
+                  "good, %.1f with misleading ones\n",
+                  without, good, bad);
+    assert_true(good < without);
+    assert_true(bad < without + 20); /* twice those that are handed out first */
+    text_space_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +466,10 @@ int main(void)
         cmocka_unit_test(the_list_comes_first_and_the_rest_once),
         cmocka_unit_test(a_run_with_a_list_repeats),
         cmocka_unit_test(no_memory_is_an_error_at_the_start),
+        cmocka_unit_test(results_are_ordered_and_each_configuration_counts_once),
+        cmocka_unit_test(results_that_say_nothing_are_a_prior_of_none),
+        cmocka_unit_test(of_too_many_results_the_best_and_some_of_the_rest_stay),
+        cmocka_unit_test(results_from_elsewhere_help_and_misleading_ones_cost_little),
         cmocka_unit_test(a_good_list_is_sooner_and_a_bad_one_costs_its_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
