@@ -251,7 +251,7 @@ double kp_remain_formula(const struct kp_remain_signs *s)
 {
     double left = s->left / (s->left + s->told);
     double near = (s->near_left + near_more) / (s->near + near_more);
-    double e = scale * left * near * sqrt(sqrt(s->gain + gain_least) / s->told);
+    double e = scale * left * near * sqrt(near * sqrt(s->gain + gain_least) / s->told);
     return e < 1 ? e : 1;
 }
 
