@@ -171,7 +171,7 @@ static void put_axis_x(const struct panel *p)
            p->seconds >= 2 * units[u + 1].seconds)
         u++;
     double high = isfinite(p->seconds) ? p->seconds / units[u].seconds : 0;
-    double step = cli_plot_step(high, 6);
+    double step = cli_plot_step(high, 8);
     double bottom = p->top + p->height;
     for (unsigned i = 0; high > 0 && i * step <= high * (1 + 1e-9); i++) {
         double x = x_of(p, i * step / high);
