@@ -160,16 +160,16 @@ static void what_was_not_run_is_a_dash(void **state)
     struct made m;
     make(&m);
     double none = (double)NAN;
-    m.cells[2 * SPACES] = (kopt_compare_cell){.score = none,
-                                              .score_error = none,
-                                              .time_score = none,
-                                              .hits = none,
-                                              .cutoff_hits = none,
-                                              .gap = none,
-                                              .worst_gap = none,
-                                              .near = none,
-                                              .evaluations = none,
-                                              .search_s = none};
+    m.cells[(size_t)2 * SPACES] = (kopt_compare_cell){.score = none,
+                                                      .score_error = none,
+                                                      .time_score = none,
+                                                      .hits = none,
+                                                      .cutoff_hits = none,
+                                                      .gap = none,
+                                                      .worst_gap = none,
+                                                      .near = none,
+                                                      .evaluations = none,
+                                                      .search_s = none};
     char *text = tables(&m.r, 0);
     assert_null(strstr(text, "nan"));
     assert_non_null(strstr(text, "forest               -"));

@@ -168,7 +168,8 @@ static void an_axis_has_a_few_round_ticks(void **state)
     near(cli_plot_step(7, 6), 2, 1e-12);
     near(cli_plot_step(0.013, 5), 0.005, 1e-12);
     near(cli_plot_step(60, 6), 10, 1e-9);
-    for (double high = 1e-4; high < 1e6; high *= 1.37) {
+    for (int i = 0; i < 73; i++) { /* up to a million */
+        double high = 1e-4 * pow(1.37, i);
         double n = high / cli_plot_step(high, 6);
         assert_true(n <= 6.000001);
         assert_true(n >= 2.3); /* 6 / 2.5, the widest gap between steps, less rounding */
@@ -195,13 +196,13 @@ static void a_full_disk_is_told(void **state)
     (void)state;
     struct made *m = make(1, 1);
     FILE *f = fopen("/dev/full", "w");
-    if (!f) {
-        drop(m);
-        skip();
+    if (f) {
+        assert_false(cli_plot(f, &m->r));
+        (void)fclose(f);
     }
-    assert_false(cli_plot(f, &m->r));
-    (void)fclose(f);
     drop(m);
+    if (!f)
+        skip();
 }
 
 int main(void)
