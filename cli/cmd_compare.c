@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct compare_options {
     const char *methods;
@@ -94,7 +95,6 @@ struct work {
     struct cli_recordings priors;
     kopt_traces **traces;
     size_t n_traces;
-    FILE *plot;
     struct cli_progress progress;
     uint64_t done; /* runs */
     uint64_t total;
@@ -175,6 +175,34 @@ static int plot_failed(struct work *w)
                      strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
+/* Before the work is done: can it be written? What is there stays until there is something new.
+ */
+static int try_plot(struct work *w)
+{
+    FILE *f = fopen(w->o->plot, "a");
+    if (!f)
+        return plot_failed(w);
+    (void)fclose(f);
+    return 0;
+}
+
+/* Nothing came of it: the file that try_plot() made is of no use. */
+static void drop_plot(const struct work *w)
+{
+    struct stat st;
+    if (stat(w->o->plot, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+        (void)remove(w->o->plot);
+}
+
+static int write_plot(struct work *w, const kopt_compare_report *r)
+{
+    FILE *f = fopen(w->o->plot, "w");
+    bool ok = f && cli_plot(f, r);
+    if (f)
+        ok = fclose(f) == 0 && ok;
+    return ok ? 0 : plot_failed(w);
+}
+
 static int show(struct work *w, const kopt_compare_report *r)
 {
     struct cli_compare_view v = {.c = w->c, .until = w->o->until};
@@ -187,8 +215,8 @@ static int show(struct work *w, const kopt_compare_report *r)
         cli_compare_json(&v, r);
     else
         cli_compare_tables(&v, r);
-    if (w->plot && !cli_plot(w->plot, r))
-        code = plot_failed(w);
+    if (w->o->plot)
+        code = write_plot(w, r);
     free(order);
     free(random);
     return code;
@@ -238,15 +266,13 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         code = cli_usage(c, "--methods: '%s' has an empty name", w.o->methods);
     if (code == 0)
         code = open_files(&w, args);
-    if (code == 0 && w.o->plot) {
-        w.plot = fopen(w.o->plot, "w");
-        if (!w.plot)
-            code = plot_failed(&w);
-    }
-    if (code == 0)
+    if (code == 0 && w.o->plot)
+        code = try_plot(&w);
+    if (code == 0) {
         code = compare(&w);
-    if (w.plot && fclose(w.plot) != 0 && code == 0)
-        code = plot_failed(&w);
+        if (code && w.o->plot)
+            drop_plot(&w);
+    }
     end_work(&w);
     return code;
 }

@@ -17,4 +17,7 @@ for p in panels:
 print([t.text for t in root.findall(f"{S}text")])
 P
 try kopt compare b.json --methods random --repeats 1 --plot nowhere/out.svg
-ls
+# A picture that is there is not lost to a mistake, and none is left behind by one.
+kopt compare b.json --methods magic --plot out.svg 2>/dev/null
+kopt compare b.json --methods magic --plot new.svg 2>/dev/null
+[ -s out.svg ] && ls
