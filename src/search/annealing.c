@@ -20,8 +20,8 @@ enum {
     FROM_BEST = 2, /* of so many walks all but one begin at the best point known */
     N_KICK = 2     /* steps away from it */
 };
-static const double hot = 1;     /* temperature of a first walk */
-static const double warm = 0.5;  /* of those that begin at the best */
+static const double hot = 0.25;  /* temperature of a first walk */
+static const double warm = 0.12; /* of those that begin at the best */
 static const double cool = 0.97; /* factor for each point looked at */
 
 struct annealing {

@@ -2,8 +2,8 @@
 /* Differential evolution for mixed and discrete spaces. Layer: search.
  *
  * Steady state: a trial takes the place of its target when it is better, whenever its result
- * comes in. Trials are current-to-pbest/1 (Zhang and Sanderson, 2009): from the target towards
- * one of the best, plus a difference of two others. For numbers, over the indices of their
+ * comes in. Trials are current-to-best/1 (Price, Storn and Lampinen, 2005): from the target
+ * towards the best, plus a difference of two others. For numbers, over the indices of their
  * values, rounded at random to either side; a value without an order is taken over from one of
  * the others with the factor as its probability. The factor and the crossover rate live with
  * each member and change with probability 1/10 (Brest et al., 2006), so they adapt to the space
@@ -17,7 +17,6 @@
 /* Chosen by replaying recorded spaces (bench/bench_search.c). */
 enum {
     N_POP = 16,
-    N_BEST = 3,    /* trials go towards one of them */
     N_LEVELS = 16, /* of the factor and of the rate */
     RENEW = 10     /* one in so many gets a new factor, or a new rate */
 };
@@ -70,18 +69,12 @@ static uint32_t *member(const struct evolution *e, size_t i)
     return e->configs + i * e->walk.env->n_params;
 }
 
-/* The k-th best of few: how many are better is counted. */
-static size_t one_of_the_best(const struct evolution *e)
+static size_t best_of(const struct evolution *e)
 {
-    size_t k = (size_t)kp_rng_below(e->walk.env->rng, N_BEST < e->n ? N_BEST : e->n);
-    for (size_t i = 0; i < e->n; i++) {
-        size_t before = 0;
-        for (size_t j = 0; j < e->n; j++)
-            before += e->costs[j] < e->costs[i] || (j < i && !(e->costs[i] < e->costs[j]));
-        if (before == k)
-            return i;
-    }
-    return 0;
+    size_t k = 0;
+    for (size_t i = 1; i < e->n; i++)
+        k = e->costs[i] < e->costs[k] ? i : k;
+    return k;
 }
 
 static struct control renew(const struct evolution *e, size_t target)
@@ -108,7 +101,7 @@ static void trial(struct evolution *e, size_t target, struct control c, uint32_t
 {
     const struct kp_search_env *env = e->walk.env;
     const uint32_t *x = member(e, target);
-    const uint32_t *best = member(e, one_of_the_best(e));
+    const uint32_t *best = member(e, best_of(e));
     const uint32_t *a = member(e, (size_t)kp_rng_below(env->rng, e->n));
     const uint32_t *b = member(e, (size_t)kp_rng_below(env->rng, e->n));
     double factor = least_factor + (1 - least_factor) * (c.factor + 1) / N_LEVELS;

@@ -14,8 +14,8 @@
 
 /* Chosen by replaying recorded spaces (bench/bench_search.c). */
 enum {
-    N_POP = 16,
-    N_TOURNAMENT = 3,
+    N_POP = 12,
+    N_TOURNAMENT = 4,
     MUTATE_ONE_OF = 2, /* a child in so many is not changed though it is new */
 };
 

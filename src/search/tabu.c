@@ -15,10 +15,10 @@
 
 /* Chosen by replaying recorded spaces (bench/bench_search.c). */
 enum {
-    N_START = 6,    /* points of which the best is the first centre */
+    N_START = 12,   /* points of which the best is the first centre */
     MAX_NEAR = 256, /* neighbours looked at; of more, some at random */
     TENURE = 32,    /* centres that are not gone back to */
-    PATIENCE = 3,   /* steps uphill before a new start */
+    PATIENCE = 3,   /* steps uphill in a row before a new start */
     FROM_BEST = 4,  /* of so many starts all but one are near the best point known */
     N_KICK = 3      /* steps away from it */
 };

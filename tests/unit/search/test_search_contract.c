@@ -266,13 +266,14 @@ static void a_run_is_the_same_on_every_machine(void **state)
     static const struct {
         const char *name;
         uint64_t hash;
-    } want[] = {{"forest", 0x95bc0fa3a7fbcbee},
-                {"exhaustive", 0xb90c90f5824aed6f},
-                {"random", 0x373e2d7f95a0886f}};
+    } want[] = {{"forest", 0x95bc0fa3a7fbcbee},    {"exhaustive", 0xb90c90f5824aed6f},
+                {"random", 0x373e2d7f95a0886f},    {"genetic", 0xd2e794103cd17cdd},
+                {"evolution", 0x5ef9e315c1e73736}, {"swarm", 0x2d05bdcacc61d73c},
+                {"annealing", 0x98d1e72fb0e8f2e8}, {"tabu", 0xc414580f2e6124e3}};
     uint64_t ranks[120];
     struct text_space t;
     text_space_open(&t, plain);
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < sizeof(want) / sizeof(want[0]); k++) {
         struct kp_search *s = search_of(want[k].name, &t, 42, 120, 4);
         uint64_t hash = 0;
         assert_int_equal(run(s, t.space, 4, cost_of, 120, ranks), 120);
