@@ -203,6 +203,25 @@ static int write_plot(struct work *w, const kopt_compare_report *r)
     return ok ? 0 : plot_failed(w);
 }
 
+/* A method with a prior of nothing is the strategy alone. */
+static void note_priors(struct cli *c, const kopt_compare_report *r)
+{
+    for (size_t m = 0; m < r->n_methods; m++) {
+        const char *plus = strrchr(r->methods[m], '+');
+        size_t without = 0;
+        if (r->foreign[m] || !plus || strcmp(plus, "+prior") != 0)
+            continue;
+        for (size_t s = 0; s < r->n_spaces; s++)
+            without +=
+                r->cells[m * r->n_spaces + s].runs && !r->cells[m * r->n_spaces + s].prior;
+        if (without)
+            cli_note(c,
+                     "%s: for %zu of %zu space%s there are no other results of the same "
+                     "kernel and parameters, so it ran without a prior",
+                     r->methods[m], without, r->n_spaces, r->n_spaces == 1 ? "" : "s");
+    }
+}
+
 static int show(struct work *w, const kopt_compare_report *r)
 {
     struct cli_compare_view v = {.c = w->c, .until = w->o->until};
@@ -215,6 +234,7 @@ static int show(struct work *w, const kopt_compare_report *r)
         cli_compare_json(&v, r);
     else
         cli_compare_tables(&v, r);
+    note_priors(w->c, r);
     if (w->o->plot)
         code = write_plot(w, r);
     free(order);
