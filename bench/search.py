@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Strategies of kopt beside Kernel Tuner's on recorded spaces: same spaces, same budgets, as many runs.
 
-    bench/search.py DATA -r 100 [--peers firefly_algorithm,pso,hybrid_vndx:20,..] [--methods forest,random,..]
+    bench/search.py DATA -r 100 [--peers firefly_algorithm,pso,hybrid_vndx:20,..] [--methods bayes,random,..]
                     [--prior FILE]* [-o OUT.json] [-- OPTIONS of kopt compare]
 
 DATA: cache files of Kernel Tuner (.json, .json.gz), or folders that have some, themselves or in spaces/. Kernel Tuner

@@ -60,7 +60,7 @@ static void add_all(struct methods *m, const char *suffix)
         add_method(m, name, strlen(name), suffix);
 }
 
-/* "forest,random", "all", "all+prior". False: a name is empty. */
+/* "bayes,random", "all", "all+prior". False: a name is empty. */
 static bool read_methods(struct methods *m, const char *text)
 {
     while (text) {
@@ -387,7 +387,7 @@ static const struct cli_example examples[] = {
     {"compare gemm_A4000.json.gz", "the default strategy and random search on one space"},
     {"compare spaces/*.json.gz --methods all --repeats 100 --plot all.svg",
      "every strategy on many spaces, with a picture"},
-    {"compare gemm_*.json.gz --methods forest,forest+prior",
+    {"compare gemm_*.json.gz --methods bayes,bayes+prior",
      "what results of other devices are worth"},
     {"compare kopt.db --until 2%", "on what was tuned here, and what --until would have saved"},
     {"compare gemm_A4000.json.gz --json | jq -c 'select(.type==\"total\")|[.method,.score]'",

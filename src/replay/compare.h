@@ -34,8 +34,8 @@ struct kp_compare_run {
 };
 
 struct kp_compare_method {
-    char *name;     /* "forest+prior", "kt:pso" */
-    char *strategy; /* "forest"; NULL = from traces */
+    char *name;     /* "bayes+prior", "kt:pso" */
+    char *strategy; /* "bayes"; NULL = from traces */
     bool prior;
     bool foreign;
 };

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Chosen by replaying recorded spaces (bench/bench_search.c). */
+/* Chosen by replaying recorded spaces (docs/search.md says which). */
 enum {
     N_START = 6,   /* points of which the best begins a walk */
     PATIENCE = 60, /* points without a new best of the walk, before it ends */

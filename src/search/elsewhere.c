@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The forest learns from at most this many, evenly chosen. */
+/* The trees learn from at most this many, evenly chosen. */
 enum { N_TREES = 40, MAX_LEARNED = 1024 };
 
 static bool is_ok(const struct kp_prior *p, size_t i)

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Chosen by replaying recorded spaces (bench/bench_search.c). */
+/* Chosen by replaying recorded spaces (docs/search.md says which). */
 enum {
     N_POP = 16,
     N_LEVELS = 16, /* of the factor and of the rate */

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Chosen by replaying recorded spaces (bench/bench_search.c). */
+/* Chosen by replaying recorded spaces (docs/search.md says which). */
 enum {
     N_POP = 12,
     N_TOURNAMENT = 4,

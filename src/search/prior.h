@@ -5,7 +5,7 @@
  *
  * The common part of a search hands the first `n_first` of the list out before it asks the
  * strategy, so a bad list costs that many; a strategy finds all of it in its environment and
- * may make more of it: forest.c learns from it how the space may look. */
+ * may make more of it: bayes.c learns from it how the space may look. */
 #ifndef KP_SEARCH_PRIOR_H
 #define KP_SEARCH_PRIOR_H
 

@@ -148,7 +148,7 @@ kopt_status kp_remain_new(const struct kp_space *space, uint64_t seed, struct kp
     return st;
 }
 
-/* Logarithms of the costs relative to the best, as the forest strategy has them. */
+/* Logarithms of the costs relative to the best, as bayes.c has them. */
 static void set_targets(struct kp_remain *r)
 {
     const struct kp_history *h = &r->history;

@@ -16,7 +16,7 @@
 
 /* id, name, one line; the first is the default. */
 #define KP_STRATEGY_MAP(X)                                                                  \
-    X(forest, "forest", "candidates near the best and at random, ranked by random trees")   \
+    X(bayes, "bayes", "learns where good configurations are: a Gaussian process and trees") \
     X(portfolio, "portfolio", "the others in turn, by what they have earned (bandit)")      \
     X(genetic, "genetic", "children of the best, one at a time (steady state)")             \
     X(evolution, "evolution", "differential evolution over indices, adapting itself")       \

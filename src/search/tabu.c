@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Chosen by replaying recorded spaces (bench/bench_search.c). */
+/* Chosen by replaying recorded spaces (docs/search.md says which). */
 enum {
     N_START = 12,   /* points of which the best is the first centre */
     MAX_NEAR = 256, /* neighbours looked at; of more, some at random */

@@ -32,7 +32,7 @@ enum { BUDGET = 300, MIN = 20 };
 static void run(struct session *s, const char *text, const char *store, double until)
 {
     session_init(s, write_kernel("k.cl", text), store);
-    s->o.strategy = "forest";
+    s->o.strategy = "bayes";
     s->o.max_evaluations = BUDGET;
     s->o.until = until;
     session_run(s);

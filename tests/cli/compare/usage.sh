@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 peaks_json A >a.json
 try kopt compare
-try kopt compare a.json --methods random,,forest
+try kopt compare a.json --methods random,,bayes
 try kopt compare a.json --methods magic
 try kopt compare a.json --repeats 0
 try kopt compare a.json --until 2

@@ -18,7 +18,7 @@ complete_words kopt tune --co
 complete_words kopt tune --no
 complete_words kopt tune --strategy r
 complete_words kopt compare --methods ra
-complete_words kopt compare --methods forest,rand
+complete_words kopt compare --methods bayes,rand
 complete_words kopt train --model h
 complete_words kopt train --cell g
 complete_words kopt tune -d f

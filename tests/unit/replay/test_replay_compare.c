@@ -68,7 +68,7 @@ static void the_figures_do_not_depend_on_the_threads(void **state)
     struct kp_recording *a = recorded_grid("bowl", 30, 20, recorded_bowl);
     struct kp_recording *b = recorded_grid("line", 100, 1, recorded_line);
     const kopt_recording *spaces[] = {handle(a), handle(b)};
-    const char *methods[] = {"forest", "random", "genetic+prior"};
+    const char *methods[] = {"bayes", "random", "genetic+prior"};
     kopt_compare_report *one = NULL;
     kopt_compare_report *four = NULL;
     kopt_compare_options o = options();
@@ -143,7 +143,7 @@ static void until_says_where_runs_would_have_stopped(void **state)
     (void)state;
     struct kp_recording *r = recorded_grid("wide", 40, 30, wide_bowl);
     const kopt_recording *spaces[] = {handle(r)};
-    const char *methods[] = {"forest"};
+    const char *methods[] = {"bayes"};
     kopt_compare_options o = options();
     kopt_compare_report *report = NULL;
     o.spaces = spaces;
@@ -219,7 +219,7 @@ static void what_cannot_be_compared_is_refused(void **state)
     o.n_methods = 1;
     o.methods = unknown;
     assert_int_equal(kp_compare(&o, &report, &err), KOPT_EUSAGE);
-    assert_non_null(strstr(err.hint, "forest"));
+    assert_non_null(strstr(err.hint, "bayes"));
     o.n_methods = 2;
     o.methods = twice;
     assert_int_equal(kp_compare(&o, &report, &err), KOPT_EUSAGE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts that the forest strategy is made of, and that they help. */
+/* The parts that the bayes strategy is made of, and that they help. */
 #include "search/candidates.h"
 #include "search/elsewhere.h"
 #include "search/features.h"
@@ -547,7 +547,7 @@ static void the_default_is_better_than_random(void **state)
     for (size_t k = 0; k < 2; k++) {
         double found = 0;
         for (uint64_t seed = 1; seed <= 8; seed++)
-            found += best_found("forest", &t, seed, windows[k]) / 8;
+            found += best_found("bayes", &t, seed, windows[k]) / 8;
         assert_true(found - 1 < 0.5 * (random - 1)); /* at least half of the way closer */
     }
     text_space_close(&t);
@@ -565,7 +565,7 @@ static void regions_that_fail_are_avoided(void **state)
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct kp_search_options o = {.seed = seed, .window = 1};
         struct kp_search *s = NULL;
-        assert_int_equal(kp_search_new("forest", t.space, &o, &s, NULL), KOPT_OK);
+        assert_int_equal(kp_search_new("bayes", t.space, &o, &s, NULL), KOPT_OK);
         for (int i = 0; i < 100; i++) {
             uint32_t config[3];
             bool waiting = false;

@@ -177,7 +177,7 @@ static void a_run_with_a_list_repeats(void **state)
     text_space_open(&t, large);
     fill(&p, &t, 20, 997);
     for (size_t k = 0; k < 6; k++) {
-        struct plan plan = {.strategy = k % 3 == 0   ? "forest"
+        struct plan plan = {.strategy = k % 3 == 0   ? "bayes"
                                         : k % 3 == 1 ? "random"
                                                      : "exhaustive",
                             .seed = 3,
@@ -218,7 +218,7 @@ static void no_memory_is_an_error_at_the_start(void **state)
     for (long n = 1; !worked; n++) {
         struct kp_search *s = NULL;
         kp_alloc_fail_at(n);
-        kopt_status st = kp_search_new("forest", t.space, &o, &s, NULL);
+        kopt_status st = kp_search_new("bayes", t.space, &o, &s, NULL);
         kp_alloc_fail_at(0);
         worked = st == KOPT_OK;
         assert_true(worked || st == KOPT_ENOMEM);
@@ -275,7 +275,7 @@ static void results_that_say_nothing_are_a_prior_of_none(void **state)
         assert_int_equal(p.n, i == 1 ? 1 : 0);
         assert_true(p.n == 0 || isinf(p.logp[0]));
         struct plan plan = {
-            .strategy = "forest", .seed = 1, .window = 2, .budget = 20, .prior = &p};
+            .strategy = "bayes", .seed = 1, .window = 2, .budget = 20, .prior = &p};
         assert_int_equal(run(&t, &plan, ranks), 20);
         kp_prior_deinit(&p);
     }
@@ -340,7 +340,7 @@ static uint32_t evaluations_to(const struct text_space *t, const struct kp_prior
     uint32_t asked = 0;
     uint32_t told = 0;
     bool found = false;
-    assert_int_equal(kp_search_new("forest", t->space, &o, &s, NULL), KOPT_OK);
+    assert_int_equal(kp_search_new("bayes", t->space, &o, &s, NULL), KOPT_OK);
     while (told < MOST && !found) {
         uint32_t config[LARGE_PARAMS];
         bool waiting = false;

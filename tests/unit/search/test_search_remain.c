@@ -143,7 +143,7 @@ static void it_falls_as_a_smooth_space_becomes_known(void **state)
     static double after[MAX + 1];
     static double best[MAX + 1];
     for (uint64_t seed = 1; seed <= 2; seed++) {
-        struct trial t = {cube, bowl, "forest", seed, 1, false};
+        struct trial t = {cube, bowl, "bayes", seed, 1, false};
         size_t n = run(&t, 430, after, best);
         size_t stop = stop_of(after, n, 0.02);
         assert_true(after[MIN] > 0.05);
@@ -159,7 +159,7 @@ static void it_is_in_no_hurry_where_something_may_be_hidden(void **state)
     (void)state;
     static double after[MAX + 1];
     static double best[MAX + 1];
-    static const char *const strategies[] = {"random", "forest"};
+    static const char *const strategies[] = {"random", "bayes"};
     for (size_t k = 0; k < 2; k++) {
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct trial t = {cube, hidden, strategies[k], seed, 1, false};
