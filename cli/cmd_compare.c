@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct compare_options {
     const char *methods;
@@ -98,6 +99,7 @@ struct work {
     struct cli_progress progress;
     uint64_t done; /* runs */
     uint64_t total;
+    bool made_plot; /* try_plot() did; it was not there */
 };
 
 static int on_progress(void *user, uint64_t done, uint64_t total)
@@ -175,13 +177,31 @@ static int plot_failed(struct work *w)
                      strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
+/* A file that has something else in it, a recording perhaps, is not for us to overwrite. */
+static bool is_no_picture(const char *path)
+{
+    char head[5] = "";
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    size_t n = fread(head, 1, 4, f);
+    (void)fclose(f);
+    return n > 0 && strcmp(head, "<svg") != 0;
+}
+
 /* Before the work is done: can it be written? What is there stays until there is something new.
  */
 static int try_plot(struct work *w)
 {
+    if (is_no_picture(w->o->plot))
+        return cli_usage(w->c,
+                         "--plot: %s is there already, and is no picture of ours; it stays",
+                         w->o->plot);
+    bool was_there = access(w->o->plot, F_OK) == 0;
     FILE *f = fopen(w->o->plot, "a");
     if (!f)
         return plot_failed(w);
+    w->made_plot = !was_there;
     (void)fclose(f);
     return 0;
 }
@@ -190,7 +210,7 @@ static int try_plot(struct work *w)
 static void drop_plot(const struct work *w)
 {
     struct stat st;
-    if (stat(w->o->plot, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+    if (w->made_plot && stat(w->o->plot, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
         (void)remove(w->o->plot);
 }
 
@@ -284,10 +304,12 @@ static int run(struct cli *c, const struct cli_args *args, const void *options)
         return cli_usage(c, "which recorded spaces?");
     if (w.o->methods && !read_methods(&w.methods, w.o->methods))
         code = cli_usage(c, "--methods: '%s' has an empty name", w.o->methods);
-    if (code == 0)
-        code = open_files(&w, args);
     if (code == 0 && w.o->plot)
         code = try_plot(&w);
+    if (code == 0)
+        code = open_files(&w, args);
+    if (code && w.o->plot)
+        drop_plot(&w);
     if (code == 0) {
         code = compare(&w);
         if (code && w.o->plot)

@@ -100,7 +100,8 @@ typedef struct kopt_replay_options {
                                  compiler; 256 at most */
     unsigned compilers;       /* that work at once, ahead of the device; 0 = 1: then nothing
                                  overlaps */
-    const kopt_recording *const *priors; /* of the same kernel: their results are the prior */
+    const kopt_recording *const *priors; /* of the same kernel: their results are the prior; not
+                                            the recording itself */
     size_t n_priors;
     unsigned prior_first; /* configurations of the prior that are tried first; 0 = 10 */
     /* Called after each evaluation; returns 0 to stop. May be NULL. Borrowed strings. */

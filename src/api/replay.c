@@ -212,6 +212,9 @@ kopt_status kopt_replay(const kopt_recording *r, const kopt_replay_options *o,
                        .text = KP_BUF_INIT(TEXT_MAX)};
     *report = (kopt_replay_report){.strategy = "", .remaining = (double)NAN};
     kopt_status st = check_options(o, err);
+    for (size_t i = 0; st == KOPT_OK && i < o->n_priors; i++)
+        if (strcmp(recording_c(o->priors[i])->info.path, x.r->info.path) == 0)
+            st = kp_err(err, KOPT_EUSAGE, "%s cannot be its own prior", x.r->info.path);
     if (st == KOPT_OK && o->n_priors)
         st = kp_run_prior(x.r, (const struct kp_recording *const *)(const void *)o->priors,
                           o->n_priors, o->prior_first ? o->prior_first : PRIOR_FIRST, &prior,
