@@ -95,7 +95,7 @@ static void print_title(const struct view *v, const kopt_replay_report *r)
     char b[CLI_NUM];
     char *words = cli_recording_words(v->info);
     cli_print(c, "%s%s%s, recorded%s%s (%s)\n", cli_on(&c->out, CLI_BOLD), v->info->name,
-              cli_off(&c->out, CLI_BOLD), words ? " from " : "", words ? words : "",
+              cli_off(&c->out, CLI_BOLD), words && words[0] ? " from " : "", words ? words : "",
               v->info->format);
     cli_print(c, "%s configurations, %s ok; %s, seed %lld\n", cli_count((double)v->info->n, a),
               cli_count((double)v->info->by_outcome[KOPT_OUT_OK], b), r->strategy,

@@ -9,7 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { PRIOR_FIRST = 10, TEXT_MAX = 1 << 20 };
+enum {
+    UNTIL_EVALUATIONS = 1000 /* of a session that only `until` limits */,
+    PRIOR_FIRST = 10,
+    TEXT_MAX = 1 << 20
+};
 
 /* The handles are the library's own structs under their public names. */
 static struct kp_recording *recording(kopt_recording *r)
@@ -148,8 +152,12 @@ static struct kp_run_plan plan_of(const struct kp_recording *r, const kopt_repla
         n = share < n ? share : n;
     }
     uint32_t compilers = o->compilers ? o->compilers : 1;
+    uint64_t known = n; /* a time says nothing of how many there will be */
+    if (!o->max_evaluations && o->max_fraction <= 0 && limited)
+        known = o->max_seconds > 0 ? 0 : UNTIL_EVALUATIONS;
     return (struct kp_run_plan){.strategy = o->strategy,
                                 .seed = o->seed ? o->seed : 1,
+                                .budget = known,
                                 .max_evaluations = n ? n : 1,
                                 .max_ns = o->max_seconds > 0 ? o->max_seconds * 1e9
                                                              : (double)INFINITY,
@@ -213,7 +221,7 @@ kopt_status kopt_replay(const kopt_recording *r, const kopt_replay_options *o,
     *report = (kopt_replay_report){.strategy = "", .remaining = (double)NAN};
     kopt_status st = check_options(o, err);
     for (size_t i = 0; st == KOPT_OK && i < o->n_priors; i++)
-        if (strcmp(recording_c(o->priors[i])->info.path, x.r->info.path) == 0)
+        if (kp_recording_same(recording_c(o->priors[i]), x.r))
             st = kp_err(err, KOPT_EUSAGE, "%s cannot be its own prior", x.r->info.path);
     if (st == KOPT_OK && o->n_priors)
         st = kp_run_prior(x.r, (const struct kp_recording *const *)(const void *)o->priors,

@@ -28,8 +28,8 @@ double kp_exp2_portable(double x)
 {
     if (x > 1100)
         return (double)INFINITY;
-    if (x < -1100)
-        return 0;
+    if (!(x >= -1100))
+        return x < 0 ? 0 : x; /* NaN stays NaN */
     double n = floor(x + 0.5);
     double y = (x - n) * 0.69314718055994531;
     double sum = 1;

@@ -18,6 +18,7 @@ enum {
     DEFAULT_REPEATS = 30,
     PRIOR_FIRST = 10,
     MAX_RUNS = 1 << 19,
+    METHODS_MAX = 1000,
     MAX_THREADS = 1024,
     PATIENCE = 3, /* budgets of evaluations that a run may take while time is left */
     PROGRESS_MS = 100
@@ -87,6 +88,7 @@ static kopt_status make_run(const struct kp_compare *c, size_t method, size_t sp
         w.out->estimate[i] = w.out->actual[i] = NAN;
     struct kp_run_plan plan = {.strategy = m->strategy,
                                .seed = c->o.seed + k,
+                               .budget = w.score.budget,
                                .max_evaluations = PATIENCE * w.score.budget,
                                .max_ns = (double)INFINITY,
                                .window = c->o.window,
@@ -229,10 +231,17 @@ static const struct kp_traces *traces_at(const struct kp_compare *c, size_t i)
 static kopt_status add_method(struct kp_compare *c, const char *name, bool own, kopt_error *err)
 {
     for (size_t i = 0; i < c->n_methods; i++) {
-        if (strcmp(c->methods[i].name, name) == 0)
-            return own ? kp_err(err, KOPT_EUSAGE, "the method \"%s\" is named twice", name)
-                       : KOPT_OK;
+        if (strcmp(c->methods[i].name, name) != 0)
+            continue;
+        if (own)
+            return kp_err(err, KOPT_EUSAGE, "the method \"%s\" is named twice", name);
+        if (!c->methods[i].foreign)
+            return kp_err(err, KOPT_EINPUT,
+                          "traces of the method \"%s\", which is compared itself", name);
+        return KOPT_OK;
     }
+    if (c->n_methods == METHODS_MAX)
+        return kp_err(err, KOPT_ERANGE, "more than %d methods", METHODS_MAX);
     struct kp_compare_method *list =
         kp_reallocarray(c->methods, c->n_methods + 1, sizeof(*list));
     if (!list)
@@ -284,11 +293,6 @@ static kopt_status check_spaces(const struct kp_compare *c, kopt_error *err)
     return KOPT_OK;
 }
 
-static bool same_file(const struct kp_recording *a, const struct kp_recording *b)
-{
-    return a == b || strcmp(a->info.path, b->info.path) == 0;
-}
-
 /* Everything else of the same kernel is its prior. */
 static kopt_status make_prior(struct kp_compare *c, size_t space, kopt_error *err)
 {
@@ -302,7 +306,7 @@ static kopt_status make_prior(struct kp_compare *c, size_t space, kopt_error *er
         const kopt_recording *handle =
             i < c->o.n_spaces ? c->o.spaces[i] : c->o.priors[i - c->o.n_spaces];
         const struct kp_recording *other = (const struct kp_recording *)(const void *)handle;
-        if (other->n_ok > 0 && !same_file(r, other) && kp_recording_alike(r, other))
+        if (other->n_ok > 0 && !kp_recording_same(r, other) && kp_recording_alike(r, other))
             from[n++] = other;
     }
     kopt_status st =

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define CUTOFF 0.05 /* of the way from the optimum to the median */
 
@@ -254,6 +255,37 @@ void kp_recording_close(struct kp_recording *r)
     kp_free(r->sorted);
     kp_recorder_free(r->owner);
     kp_free(r);
+}
+
+static bool said_alike(const char *a, const char *b)
+{
+    return a[0] && strcmp(a, b) == 0;
+}
+
+/* The file of "path" or "path#3". */
+static bool find_file(const char *path, struct stat *st)
+{
+    if (stat(path, st) == 0)
+        return true;
+    const char *number = strrchr(path, '#');
+    char *file = number ? kp_strndup(path, (size_t)(number - path)) : NULL;
+    bool found = file && stat(file, st) == 0;
+    kp_free(file);
+    return found;
+}
+
+bool kp_recording_same(const struct kp_recording *a, const struct kp_recording *b)
+{
+    struct stat x;
+    struct stat y;
+    if (a == b || strcmp(a->info.path, b->info.path) == 0)
+        return true;
+    if (said_alike(a->info.kernel, b->info.kernel) &&
+        said_alike(a->info.device, b->info.device) &&
+        said_alike(a->info.problem, b->info.problem))
+        return true;
+    return strcmp(a->info.name, b->info.name) == 0 && find_file(a->info.path, &x) &&
+           find_file(b->info.path, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 bool kp_recording_alike(const struct kp_recording *a, const struct kp_recording *b)

@@ -33,6 +33,9 @@ kopt_status kp_recording_subjects(const char *path, int64_t **ids, size_t *n, ko
 
 /* Do two have the same kernel and the same names of parameters? Values may differ. */
 bool kp_recording_alike(const struct kp_recording *a, const struct kp_recording *b);
+/* Are they the same results: of one file, or of the same kernel, device and problem where both
+ * say these? Such are no prior of each other. */
+bool kp_recording_same(const struct kp_recording *a, const struct kp_recording *b);
 
 /* Random search without repetition after m evaluations, expected (Willemsen et al. 2024): with
  * the N ok times sorted from worst to best, the one numbered round(m (N + 1) / (m + 1)),

@@ -57,7 +57,7 @@ static kopt_status open_run(struct run *x, kopt_error *err)
     if (!x->ring || !x->configs || !x->compilers)
         return kp_err_nomem(err);
     struct kp_search_options o = {.seed = p->seed,
-                                  .budget = p->max_evaluations,
+                                  .budget = p->budget,
                                   .window = p->window,
                                   .prior = p->prior,
                                   .remaining = p->until > 0 || p->remaining};
@@ -204,7 +204,8 @@ static kopt_status ask_source(const struct kp_recording *r, const struct kp_reco
         if (!kp_transfer_config(t, theirs, ours) || !kp_space_rank(r->space, ours, &rank))
             continue;
         if (isfinite(from->time_ns[i])) {
-            opinions[rank].sum += kp_log2_portable(from->time_ns[i] / from->info.best_ns);
+            opinions[rank].sum +=
+                kp_log2_portable(from->time_ns[i]) - kp_log2_portable(from->info.best_ns);
             opinions[rank].n++;
         } else {
             opinions[rank].n_failed++;

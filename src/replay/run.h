@@ -15,6 +15,7 @@
 struct kp_run_plan {
     const char *strategy; /* NULL = as a session chooses */
     uint64_t seed;
+    uint64_t budget;          /* what the strategy is told of it; 0 = unknown */
     uint64_t max_evaluations; /* at least 1 */
     double max_ns;            /* simulated; INFINITY = no limit */
     double until;             /* 0 = never */

@@ -102,5 +102,5 @@ double kp_score_mean(const struct kp_score *s)
 
 double kp_score_time_mean(const struct kp_score *s)
 {
-    return s->time_sum / KOPT_CURVE_POINTS;
+    return s->budget_ns > 0 ? s->time_sum / KOPT_CURVE_POINTS : (double)NAN;
 }

@@ -35,7 +35,7 @@ void kp_score_begin(struct kp_score *s, const struct kp_recording *r, double bud
 void kp_score_add(struct kp_score *s, double time_ns, double clock_ns);
 /* The run is over: what is left of both budgets passes without a change. */
 void kp_score_end(struct kp_score *s);
-/* Afterwards. */
+/* Afterwards. The second is NaN where the recording says nothing of what evaluations cost. */
 double kp_score_mean(const struct kp_score *s);
 double kp_score_time_mean(const struct kp_score *s);
 

@@ -335,7 +335,7 @@ static void observe(struct bayes *f, size_t k)
 {
     const struct kp_history *h = &f->history;
     size_t place = h->order[k];
-    double y = kp_log2_portable(h->costs[place] / h->costs[h->order[0]]);
+    double y = kp_log2_portable(h->costs[place]) - kp_log2_portable(h->costs[h->order[0]]);
     kp_gp_add(f->gp, kp_history_at(h, place), f->known[place], y);
 }
 
@@ -449,10 +449,11 @@ static size_t choose(struct bayes *f)
 static void set_costs(struct bayes *f)
 {
     const struct kp_history *h = &f->history;
+    double best = kp_log2_portable(h->costs[h->order[0]]);
     float worst = 0;
     for (size_t k = 0; k < h->n_ok; k++) {
         uint32_t place = h->order[k];
-        worst = (float)kp_log2_portable(h->costs[place] / h->costs[h->order[0]]);
+        worst = (float)(kp_log2_portable(h->costs[place]) - best);
         f->costs[place] = worst;
     }
     for (size_t k = h->n_ok; k < h->n; k++)

@@ -160,8 +160,9 @@ static void portfolio_learn(void *state, const uint32_t *config, double cost)
     unsigned char m = p->flight[p->first];
     p->first = (p->first + 1) % p->env->window;
     p->n--;
-    double above = (double)place(p, cost) / (double)p->n_results;
-    double reward = isfinite(cost) && above < 0.5 ? 1 - 2 * above : 0;
+    size_t rank = place(p, cost);
+    double above = (double)rank / (double)p->n_results;
+    double reward = isfinite(cost) && rank < SEEN && above < 0.5 ? 1 - 2 * above : 0;
     reward *= reward;
     if (m != NOBODY)
         p->latest[p->n_earned++ % LATEST] = (struct earned){m, reward};

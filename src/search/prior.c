@@ -117,7 +117,8 @@ static bool is_cost(double c)
 /* The natural logarithm of best over cost; the same on every machine. */
 static double log_share(double best, double cost)
 {
-    return isfinite(cost) ? ln2 * kp_log2_portable(best / cost) : -(double)INFINITY;
+    return isfinite(cost) ? ln2 * (kp_log2_portable(best) - kp_log2_portable(cost))
+                          : -(double)INFINITY;
 }
 
 kopt_status kp_prior_of_results(struct kp_prior *p, const struct kp_space *space,
@@ -144,7 +145,10 @@ kopt_status kp_prior_of_results(struct kp_prior *p, const struct kp_space *space
         (void)kp_prior_add(p, space, results->configs + (size_t)s->at * n_params,
                            log_share(list[0].cost, s->cost));
     }
-    p->n_first = n_first;
+    size_t n_ok = 0;
+    while (n_ok < p->n && isfinite(p->logp[n_ok]))
+        n_ok++;
+    p->n_first = n_first < n_ok ? n_first : n_ok;
     p->measured = true;
     kp_free(list);
     return st;

@@ -56,7 +56,8 @@ struct kp_results {
     const double *costs;     /* [n]: positive; INFINITY = failed */
     size_t n;
 };
-/* The cheapest first. Of more than KP_PRIOR_MAX the cheaper half of that and, of the rest,
+/* The cheapest first; failures are never among the first.
+ * Of more than KP_PRIOR_MAX the cheaper half of that and, of the rest,
  * evenly chosen ones. A prior without any is no error. Owner: kp_prior_deinit(). Errors:
  * KOPT_ENOMEM. */
 kopt_status kp_prior_of_results(struct kp_prior *p, const struct kp_space *space,

@@ -121,10 +121,10 @@ static const char *ended(const struct kp_session *s)
 {
     if (s->interrupted)
         return "stopped";
-    if (s->until_met)
-        return "until";
     if (s->progress.done >= kp_space_count(s->bound->space))
         return "exhausted";
+    if (s->until_met)
+        return "until";
     bool late = s->o.max_seconds > 0 && s->report.split.wall_s >= s->o.max_seconds;
     return late || s->progress.done >= s->budget ? "budget" : "stopped";
 }

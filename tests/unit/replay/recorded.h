@@ -28,7 +28,7 @@ static inline struct kp_recording *recorded_grid(const char *name, int64_t n, in
                                 .format = "T4",
                                 .name = name,
                                 .kernel = "grid",
-                                .device = "none",
+                                .device = name,
                                 .problem = "{}"};
     assert_int_equal(kp_recorder_new(&rec, &err), KOPT_OK);
     assert_int_equal(kp_recorder_say(rec, &info, &err), KOPT_OK);

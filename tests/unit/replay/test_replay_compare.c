@@ -132,6 +132,10 @@ static void traces_of_others_are_judged_beside_ours(void **state)
     assert_true(report->cells[2].score < 0);
     assert_true(isnan(report->cells[1].search_s));
     kp_compare_free(report);
+    items[2].method = "random"; /* ours: their figures would be one */
+    assert_int_equal(kp_compare(&o, &report, &err), KOPT_EINPUT);
+    assert_non_null(strstr(err.message, "random"));
+    items[2].method = "worse";
     items[2].space = "elsewhere";
     assert_int_equal(kp_compare(&o, &report, &err), KOPT_EINPUT);
     assert_non_null(strstr(err.message, "elsewhere"));

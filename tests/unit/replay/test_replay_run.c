@@ -189,6 +189,8 @@ static void results_of_another_recording_are_a_prior(void **state)
     assert_int_equal(kp_run_prior(r, list, 1, 5, &prior, &err), KOPT_OK);
     assert_int_equal(prior.n, 9 * 9); /* what both have */
     assert_int_equal(prior.n_first, 5);
+    assert_false(kp_recording_same(r, from));
+    assert_true(kp_recording_same(r, r));
     assert_true(prior.measured);
     const uint32_t best[2] = {6, 3};
     assert_true(kp_space_rank(r->space, best, &rank));
@@ -203,6 +205,10 @@ static void results_of_another_recording_are_a_prior(void **state)
     (void)run(r, &p, &l);
     for (size_t k = 0; k < 5; k++)
         assert_int_equal(l.steps[k].rank, prior.ranks[k]);
+    kp_prior_deinit(&prior);
+    /* What failed there is not asked first, however many are wanted. */
+    assert_int_equal(kp_run_prior(r, list, 1, 1000, &prior, &err), KOPT_OK);
+    assert_int_equal(prior.n_first, 8 * 9);
     kp_prior_deinit(&prior);
     kp_recording_close(from);
     kp_recording_close(r);
