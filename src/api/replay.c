@@ -11,7 +11,7 @@
 
 enum {
     UNTIL_EVALUATIONS = 1000 /* of a session that only `until` limits */,
-    PRIOR_FIRST = 10,
+
     TEXT_MAX = 1 << 20
 };
 
@@ -225,7 +225,7 @@ kopt_status kopt_replay(const kopt_recording *r, const kopt_replay_options *o,
             st = kp_err(err, KOPT_EUSAGE, "%s cannot be its own prior", x.r->info.path);
     if (st == KOPT_OK && o->n_priors)
         st = kp_run_prior(x.r, (const struct kp_recording *const *)(const void *)o->priors,
-                          o->n_priors, o->prior_first ? o->prior_first : PRIOR_FIRST, &prior,
+                          o->n_priors, o->prior_first ? o->prior_first : KP_PRIOR_FIRST, &prior,
                           err);
     if (st == KOPT_OK) {
         struct kp_run_plan plan = plan_of(x.r, o);

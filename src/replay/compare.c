@@ -16,7 +16,7 @@
 
 enum {
     DEFAULT_REPEATS = 30,
-    PRIOR_FIRST = 10,
+
     MAX_RUNS = 1 << 19,
     METHODS_MAX = 1000,
     MAX_THREADS = 1024,
@@ -310,7 +310,7 @@ static kopt_status make_prior(struct kp_compare *c, size_t space, kopt_error *er
             from[n++] = other;
     }
     kopt_status st =
-        n ? kp_run_prior(r, from, n, PRIOR_FIRST, &c->priors[space], err) : KOPT_OK;
+        n ? kp_run_prior(r, from, n, KP_PRIOR_FIRST, &c->priors[space], err) : KOPT_OK;
     kp_free(from);
     return st;
 }

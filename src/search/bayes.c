@@ -444,29 +444,13 @@ static size_t choose(struct bayes *f)
 /* --- hedges --------------------------------------------------------------------------------
  */
 
-/* Logarithms of the costs relative to the best; a failure counts as the worst success, or as
- * twice the best while the successes are closer together than that. */
-static void set_costs(struct bayes *f)
-{
-    const struct kp_history *h = &f->history;
-    double best = kp_log2_portable(h->costs[h->order[0]]);
-    float worst = 0;
-    for (size_t k = 0; k < h->n_ok; k++) {
-        uint32_t place = h->order[k];
-        worst = (float)(kp_log2_portable(h->costs[place]) - best);
-        f->costs[place] = worst;
-    }
-    for (size_t k = h->n_ok; k < h->n; k++)
-        f->costs[h->order[k]] = worst > 1 ? worst : 1;
-}
-
 /* The candidate with the lowest optimistic estimate of a forest, of those that rather succeed
  * than fail where there are any. */
 static size_t choose_by_trees(struct bayes *f)
 {
     const struct kp_candidates *c = &f->candidates;
     size_t n = f->history.n;
-    set_costs(f);
+    kp_history_targets(&f->history, f->costs);
     set_points(f);
     set_hope(f);
     for (size_t i = 0; i < c->n; i++)

@@ -2,6 +2,7 @@
 #include "search/history.h"
 
 #include "base/alloc.h"
+#include "math/portable.h"
 
 #include <math.h>
 #include <string.h>
@@ -77,4 +78,17 @@ const uint32_t *kp_history_at(const struct kp_history *h, size_t place)
 const uint32_t *kp_history_best(const struct kp_history *h, size_t k)
 {
     return kp_history_at(h, h->order[k]);
+}
+
+void kp_history_targets(const struct kp_history *h, float *out)
+{
+    double best = kp_log2_portable(h->costs[h->order[0]]);
+    float worst = 0;
+    for (size_t k = 0; k < h->n_ok; k++) {
+        uint32_t place = h->order[k];
+        worst = (float)(kp_log2_portable(h->costs[place]) - best);
+        out[place] = worst;
+    }
+    for (size_t k = h->n_ok; k < h->n; k++)
+        out[h->order[k]] = worst > 1 ? worst : 1;
 }

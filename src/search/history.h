@@ -32,4 +32,9 @@ size_t kp_history_add(struct kp_history *h, const uint32_t *config, double cost,
 const uint32_t *kp_history_at(const struct kp_history *h, size_t place);
 const uint32_t *kp_history_best(const struct kp_history *h, size_t k);
 
+/* Base-2 logarithms of the costs over the best, by place, for a forest to learn; a failure
+ * counts as the worst success, or as twice the best while the successes are closer together
+ * than that. n_ok must not be 0. */
+void kp_history_targets(const struct kp_history *h, float *out);
+
 #endif

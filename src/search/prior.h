@@ -16,7 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KP_PRIOR_MAX = 65536 };
+enum {
+    KP_PRIOR_MAX = 65536,
+    KP_PRIOR_FIRST =
+        10 /* of results from elsewhere that are tried first, unless said otherwise */
+};
 
 struct kp_prior {
     size_t n_params;

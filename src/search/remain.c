@@ -148,21 +148,6 @@ kopt_status kp_remain_new(const struct kp_space *space, uint64_t seed, struct kp
     return st;
 }
 
-/* Logarithms of the costs relative to the best, as bayes.c has them. */
-static void set_targets(struct kp_remain *r)
-{
-    const struct kp_history *h = &r->history;
-    double best = kp_log2_portable(h->costs[h->order[0]]);
-    float worst = 0;
-    for (size_t k = 0; k < h->n_ok; k++) {
-        uint32_t place = h->order[k];
-        worst = (float)(kp_log2_portable(h->costs[place]) - best);
-        r->y[place] = worst;
-    }
-    for (size_t k = h->n_ok; k < h->n; k++)
-        r->y[h->order[k]] = worst > 1 ? worst : 1;
-}
-
 static void predict(struct kp_remain *r)
 {
     const struct kp_candidates *c = &r->candidates;
@@ -261,7 +246,7 @@ static void estimate(struct kp_remain *r)
     if (r->history.n_ok == 0 || !r->trees)
         return;
     kp_rng_init(&r->rng, r->seed ^ (r->n_told * 0x9e3779b97f4a7c15U));
-    set_targets(r);
+    kp_history_targets(&r->history, r->y);
     struct kp_sample s = {r->x, r->history.max, r->y, r->history.n};
     kp_trees_grow(r->trees, &s, N_TREES, &r->rng);
     look(r);

@@ -15,7 +15,7 @@
 enum {
     STORE_BUSY_MS = 10000,
     DEFAULT_EVALUATIONS = 1000,
-    PRIOR_FIRST = 10,
+
     PAST_MAX = 1 << 24
 };
 static const double limit_max_s = 1e6;
@@ -253,7 +253,7 @@ static void limit_first(struct kp_prior *p, size_t n_first)
 static kopt_status expect(struct kp_session *s, const struct kp_predictor *p, kopt_error *err)
 {
     struct kp_predictions *x = &s->predictions;
-    size_t n_first = s->o.prior_first ? s->o.prior_first : PRIOR_FIRST;
+    size_t n_first = s->o.prior_first ? s->o.prior_first : KP_PRIOR_FIRST;
     kopt_status st = KOPT_OK;
     if (p)
         st = p->predict(p->user, s->bound, &kp_lab_device(s->lab)->limits, x, err);
